@@ -93,7 +93,7 @@ class Observer {
  public:
   explicit Observer(sim::World& world)
       : world_(world), collector_(world.catalogue(), [this](const std::vector<Json>& records) {
-          for (const Json& record : records) Tell(record, "cluster");
+          for (const Json& record : records) Apply(record, "cluster");
         }) {
     collector_.Lead(true);
     reconcile::RunnerOptions options;
@@ -111,7 +111,7 @@ class Observer {
       if (!sample.ok()) continue;
       auto& sampler = samplers_.try_emplace(name).first->second;
       for (const std::string& text : sampler.Records(*sample, {}, world_.Now())) {
-        if (auto json = ParseJson(text); json.ok()) Tell(*json, "node/" + name);
+        if (auto json = ParseJson(text); json.ok()) Apply(*json, "node/" + name);
       }
     }
     for (const auto& [uid, estimate] :
@@ -122,7 +122,7 @@ class Observer {
   void Report() const;
 
  private:
-  void Tell(const Json& json, const std::string& source) {
+  void Apply(const Json& json, const std::string& source) {
     const auto record = telemetry::ReadRecord(json);
     if (!record.ok()) return;
     state_.Apply(*record, source);

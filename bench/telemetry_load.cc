@@ -98,8 +98,8 @@ struct Server {
     const Time begin = steady.Now();
     const double cpu = CpuSeconds(RUSAGE_THREAD);
     if (stream == nullptr) stream = api->Answer({"GET", "/api/v1/stream", {}, ""}).stream;
-    std::string told;
-    if (stream != nullptr) stream->Read(told);
+    std::string changes;
+    if (stream != nullptr) stream->Read(changes);
     return {ToSeconds(steady.Now() - begin) * 1000, (CpuSeconds(RUSAGE_THREAD) - cpu) * 1000};
   }
 };

@@ -92,7 +92,7 @@ struct NodePool {
   // True if the spec omits cpu or memory: then everything that the spec omits is learned from
   // nodes.
   bool learns = false;
-  bool gpu_told = true, taints_told = true;
+  bool gpu_specified = true, taints_specified = true;
   // status.template. Empty resources: the stored template is unusable and must be replaced.
   std::optional<NodeTemplate> learned;
 };

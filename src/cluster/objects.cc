@@ -118,11 +118,11 @@ void ReadPodSpec(Field& from, Pod& to) {
 
 namespace {
 
-// A ContainerStatus: the resources allocated by the kubelet (`told` is false if `resources` is
+// A ContainerStatus: the resources allocated by the kubelet (`reported` is false if `resources` is
 // missing) and the exit.
 struct ContainerStatus {
   std::string name;
-  bool told = false;
+  bool reported = false;
   ResourceList most;
   int32_t exit_code = 0;
   std::optional<Time> ended{};
@@ -137,8 +137,8 @@ void ReadContainerStatus(Field& from, ContainerStatus& to) {
   from.Members(At("name", to.name), At("allocatedResources", allocated),
                At("resources",
                   [&](Field& resources) {
-                    to.told = resources.Present();
-                    if (to.told) resources.Members(At("requests", set));
+                    to.reported = resources.Present();
+                    if (to.reported) resources.Members(At("requests", set));
                   }),
                At("state", [&](Field& state) {
                  state.Members(At("terminated", [&](Field& end) {
@@ -153,7 +153,7 @@ void ReadContainerStatus(Field& from, ContainerStatus& to) {
 void SetResizing(const std::vector<ContainerStatus>& statuses, bool infeasible, Pod& pod) {
   const auto set = [&](Container& container) {
     const auto found = std::ranges::find(statuses, container.name, &ContainerStatus::name);
-    if (found == statuses.end() || !found->told) return;
+    if (found == statuses.end() || !found->reported) return;
     ResourceList counts = found->most;
     if (!infeasible) RaiseTo(counts, container.requests);
     if (counts != container.requests) container.resizing = std::move(counts);

@@ -370,7 +370,7 @@ TEST(DecodePodTest, CountsAllocatedResourcesDuringResize) {
   EXPECT_EQ(Resized("5", held + reason + "Deferred}]"), cpu(5));
   EXPECT_EQ(Resized("5", held + reason + "Infeasible}]"), cpu(3)) << "never to be had";
   EXPECT_EQ(Resized("1", "containerStatuses: [{name: main, allocatedResources: {cpu: 3}}]"), cpu(1))
-      << "its node does not tell";
+      << "its node does not report it";
   EXPECT_EQ(Resized("1", "containerStatuses: [{name: other, resources: {requests: {cpu: 3}}}]"),
             cpu(1));
 }

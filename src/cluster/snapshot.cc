@@ -117,10 +117,10 @@ std::set<int> PerhapsWhole(const NodeGpus& gpus) {
 // holds whole. If enough GPUs are unreported, those are the held ones and the others are free;
 // otherwise any GPU may be one of those held. GPUs that may be repartitioned do not count as
 // allocatable whole GPUs.
-void TellWholeGpusApart(const std::set<int>& perhaps_whole, NodeInfo& info) {
+void SeparateWholeGpus(const std::set<int>& perhaps_whole, NodeInfo& info) {
   static const ResourceId whole = InternResource(kWholeGpuResource);
   const int64_t held = info.requested.Get(whole);
-  const int64_t told = info.allocatable.Get(whole);
+  const int64_t allocatable = info.allocatable.Get(whole);
   auto partitionable = static_cast<int64_t>(perhaps_whole.size());
   if (held > 0) {
     const auto unreported = static_cast<int64_t>(
@@ -135,13 +135,13 @@ void TellWholeGpusApart(const std::set<int>& perhaps_whole, NodeInfo& info) {
           kWholeGpuResource, held, left_alone));
     }
   }
-  if (told > held && partitionable > 0) {
-    const int64_t left = std::max(held, told - partitionable);
+  if (allocatable > held && partitionable > 0) {
+    const int64_t left = std::max(held, allocatable - partitionable);
     info.allocatable.Set(whole, left);
     info.gpus.problems.push_back(
         fmt::format("{} of {}: {} count as whole GPUs, for the {} on which no instance is known "
                     "may be partitioned",
-                    left, kWholeGpuResource, told, partitionable));
+                    left, kWholeGpuResource, allocatable, partitionable));
   }
 }
 
@@ -164,7 +164,7 @@ NodeInfo MakeNode(std::shared_ptr<const Node> node, Pods pods, const gpu::Catalo
   WantedLayouts wanted;
   for (auto& pod : pods) AddPod(std::move(pod), Prefer::kUsed, wanted, info);
   // 3. Mark GPUs that must not be repartitioned, and adjust allocatable: both need the pods' sums.
-  if (!info.gpus.whole) TellWholeGpusApart(perhaps_whole, info);
+  if (!info.gpus.whole) SeparateWholeGpus(perhaps_whole, info);
   for (Gpu& gpu : info.gpus.gpus) gpu.fixed |= info.node->resting_gpus.contains(gpu.index);
   CountAvailable(info);
   return info;
@@ -355,7 +355,7 @@ Result<std::vector<PromisedInstance>> ClusterSnapshot::Vacate(const Pod& pod,
   if (at == info.pods.end()) {
     return NotFound(fmt::format("pod {} is not on node \"{}\"", pod.Key(), name));
   }
-  const ResourceVector told = ResourceVector::From(info.node->allocatable);
+  const ResourceVector reported = ResourceVector::From(info.node->allocatable);
   std::vector<PromisedInstance> held;
   for (Gpu& gpu : info.gpus.gpus) {
     for (Instance& instance : gpu.instances) {
@@ -367,7 +367,7 @@ Result<std::vector<PromisedInstance>> ClusterSnapshot::Vacate(const Pod& pod,
   }
   if (!(*at)->promised.empty()) {  // the nominations of other pods are counted again
     for (const auto& [id, amount] : node(*i).allocatable.entries()) {
-      if (IsManagedOn(info, id)) info.allocatable.Set(id, told.Get(id));
+      if (IsManagedOn(info, id)) info.allocatable.Set(id, reported.Get(id));
     }
   }
   TakeOff(at, info);

@@ -258,12 +258,12 @@ TEST(SnapshotTest, DoesNotRepartitionGpusThatPodsMayHoldWhole) {
     return Build({node}, {MakePod("p", "a", Whole(count))}).node(0);
   };
   EXPECT_THAT(Indexes(held(1)), ElementsAre(1, 2));
-  EXPECT_THAT(Fixed(held(1)), ElementsAre()) << "the pod's GPU is the one of which nothing is told";
+  EXPECT_THAT(Fixed(held(1)), ElementsAre()) << "the pod's GPU is the unreported one";
   EXPECT_THAT(held(1).gpus.problems,
               testing::Contains(HasSubstr("nvidia.com/gpu: 1): the 1 that")));
   EXPECT_EQ(held(1).allocatable.Get(InternResource(kWholeGpuResource)), 1) << "its own";
   EXPECT_THAT(Indexes(held(2)), ElementsAre(1, 2));
-  EXPECT_THAT(Fixed(held(2)), ElementsAre(2)) << "one pod's GPU is not told yet";
+  EXPECT_THAT(Fixed(held(2)), ElementsAre(2)) << "one pod's GPU is not reported yet";
   EXPECT_THAT(held(2).gpus.problems, ElementsAre(HasSubstr("nvidia.com/gpu: 2): the 2 that")));
   EXPECT_EQ(held(2).allocatable.Get(InternResource(kWholeGpuResource)), 2);
   EXPECT_THAT(Fixed(held(0)), ElementsAre()) << "nobody holds any";

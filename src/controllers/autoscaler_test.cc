@@ -16,7 +16,7 @@ TEST_F(AutoscalerTest, GrowsCheapestPoolFromZeroForUnschedulablePod) {
   Run(minutes(1));
   EXPECT_EQ(Wanted("cheap"), 1);
   EXPECT_EQ(Wanted("dear"), 0);
-  EXPECT_THAT(Told("p"), HasSubstr("True NodesComing: a node of pool cheap"));
+  EXPECT_THAT(ScalingCondition("p"), HasSubstr("True NodesComing: a node of pool cheap"));
   EXPECT_GE(CountEvents("ScaledUp"), 1);
   EXPECT_GE(CountEvents("NodesComing"), 1);
   ASSERT_EQ(autoscaler_->decisions().size(), 1U);
@@ -90,7 +90,7 @@ TEST_F(AutoscalerTest, DoesNotRequestMoreNodesOfPoolThatMadeWrongNode) {
   Run(minutes(4));
   EXPECT_EQ(Wanted("a"), 1);
   EXPECT_THAT(Ready("a"), HasSubstr("node a1 has 4 of cpu for pods, but the pool requires 8"));
-  EXPECT_THAT(Told("p"), HasSubstr("False PoolClosed"));
+  EXPECT_THAT(ScalingCondition("p"), HasSubstr("False PoolClosed"));
 }
 
 TEST_F(AutoscalerTest, DoesNotRequestMoreNodesOfPoolWhoseNodeNeverBecomesReady) {
@@ -105,7 +105,7 @@ TEST_F(AutoscalerTest, DoesNotRequestMoreNodesOfPoolWhoseNodeNeverBecomesReady) 
   Run(minutes(4));
   EXPECT_EQ(Wanted("a"), 1);
   EXPECT_THAT(Ready("a"), HasSubstr("node a1 is not Ready"));
-  EXPECT_THAT(Told("p"), HasSubstr("False PoolClosed"));
+  EXPECT_THAT(ScalingCondition("p"), HasSubstr("False PoolClosed"));
 }
 
 TEST_F(AutoscalerTest, PodThatNoPoolFitsDoesNotUseUpQuotaOfOthers) {
@@ -119,8 +119,8 @@ TEST_F(AutoscalerTest, PodThatNoPoolFitsDoesNotUseUpQuotaOfOthers) {
   Pod("p", "8");
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 1);
-  EXPECT_THAT(Told("p"), HasSubstr("NodesComing"));
-  EXPECT_THAT(Told("impossible"), HasSubstr("False "));
+  EXPECT_THAT(ScalingCondition("p"), HasSubstr("NodesComing"));
+  EXPECT_THAT(ScalingCondition("impossible"), HasSubstr("False "));
 }
 
 TEST_F(AutoscalerTest, RequestsNodesForWholeGangOrNotAtAll) {
@@ -128,7 +128,7 @@ TEST_F(AutoscalerTest, RequestsNodesForWholeGangOrNotAtAll) {
   Gang(3);
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 0);
-  EXPECT_THAT(Told("g1"), HasSubstr("False "));
+  EXPECT_THAT(ScalingCondition("g1"), HasSubstr("False "));
   api_.Put(PoolJson("a", "1", 3));
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 3);
@@ -142,8 +142,10 @@ TEST_F(AutoscalerTest, RequestsNodesOnlyForGangMembersWithoutCapacity) {
   Gang(2);
   Run(seconds(90));
   EXPECT_EQ(Wanted("a"), 2);
-  EXPECT_THAT(Told("g1") + Told("g2"), HasSubstr("True NodesComing: node a1 has room for it"));
-  EXPECT_THAT(Told("g1") + Told("g2"), HasSubstr("True NodesComing: a node of pool a"));
+  EXPECT_THAT(ScalingCondition("g1") + ScalingCondition("g2"),
+              HasSubstr("True NodesComing: node a1 has room for it"));
+  EXPECT_THAT(ScalingCondition("g1") + ScalingCondition("g2"),
+              HasSubstr("True NodesComing: a node of pool a"));
   EXPECT_EQ(Marked().size(), 0U) << "it is not idle: it waits for the gang";
 }
 
@@ -402,7 +404,7 @@ TEST_F(AutoscalerTest, WritesNothingMoreWhenNoPoolFits) {
   Pool("a", "1", 1);
   Pod("impossible", "100");
   Run(minutes(1));
-  EXPECT_THAT(Told("impossible"), HasSubstr("False NoPoolFits"));
+  EXPECT_THAT(ScalingCondition("impossible"), HasSubstr("False NoPoolFits"));
   const size_t before = api_.writes.size();
   Run(minutes(30));
   EXPECT_EQ(api_.writes.size(), before);

@@ -77,9 +77,9 @@ class CollectorTest : public CollectorFixture {
               {"status", {{"used", {{"cpu", "500m"}}}}}});
   }
   // The records of one kind from the last run.
-  std::vector<Json> Told(const std::string& kind) const {
+  std::vector<Json> Records(const std::string& kind) const {
     std::vector<Json> found;
-    for (const Json& record : told_) {
+    for (const Json& record : records_) {
       if (FindString(record, "kind") == kind) found.push_back(record);
     }
     return found;
@@ -95,8 +95,8 @@ TEST_F(CollectorTest, ReportsPodWhenItChanges) {
         {"reason", "Unschedulable"},
         {"message", "0/1 nodes are available"}}});
   Run();
-  ASSERT_EQ(Told("pod").size(), 1u);
-  const Json pod = Told("pod")[0];
+  ASSERT_EQ(Records("pod").size(), 1u);
+  const Json pod = Records("pod")[0];
   EXPECT_EQ(FindString(pod, "state"), "pending");
   EXPECT_EQ(FindString(pod, "message"), "0/1 nodes are available");
   EXPECT_EQ(FindString(pod, "quota"), "team/q");
@@ -106,45 +106,45 @@ TEST_F(CollectorTest, ReportsPodWhenItChanges) {
   EXPECT_EQ(*Find(pod, "at"), Json(1'800'000'000'000));
 
   Run();
-  EXPECT_TRUE(told_.empty()) << "nothing has changed";
+  EXPECT_TRUE(records_.empty()) << "nothing has changed";
 
   Pod("p", "n", "Running");
   Run();
-  ASSERT_EQ(Told("pod").size(), 1u);
-  EXPECT_EQ(FindString(Told("pod")[0], "state"), "running");
-  ASSERT_EQ(Told("node").size(), 1u) << "its pods request more";
-  EXPECT_EQ(*Find(Told("node")[0], "requested", "memory"), Json(512.0));
+  ASSERT_EQ(Records("pod").size(), 1u);
+  EXPECT_EQ(FindString(Records("pod")[0], "state"), "running");
+  ASSERT_EQ(Records("node").size(), 1u) << "its pods request more";
+  EXPECT_EQ(*Find(Records("node")[0], "requested", "memory"), Json(512.0));
 
   Pod("p", "n", "Succeeded");
   Run();
-  ASSERT_EQ(Told("pod").size(), 1u);
-  EXPECT_GT(Find(Told("pod")[0], "finished")->as_int64(), 1'800'000'000'000);
-  EXPECT_EQ(*Find(Told("node")[0], "requested", "cpu"), Json(0.0));
+  ASSERT_EQ(Records("pod").size(), 1u);
+  EXPECT_GT(Find(Records("pod")[0], "finished")->as_int64(), 1'800'000'000'000);
+  EXPECT_EQ(*Find(Records("node")[0], "requested", "cpu"), Json(0.0));
 
   api_.Remove("pods", "team/p");
   Run();
-  ASSERT_EQ(Told("removed").size(), 1u);
-  EXPECT_EQ(FindString(Told("removed")[0], "id"), "uid-p");
+  ASSERT_EQ(Records("removed").size(), 1u);
+  EXPECT_EQ(FindString(Records("removed")[0], "id"), "uid-p");
 }
 
 TEST_F(CollectorTest, ReportsNodesAndQuotas) {
   Quota();
   Node("n");
   Run();
-  ASSERT_EQ(Told("node").size(), 1u);
-  const Json node = Told("node")[0];
+  ASSERT_EQ(Records("node").size(), 1u);
+  const Json node = Records("node")[0];
   EXPECT_EQ(*Find(node, "allocatable", "memory"), Json(16384.0));
   EXPECT_NE(Find(node, "labels", "nvidia.com/gpu.product"), nullptr);
   EXPECT_EQ(Find(node, "labels", "private"), nullptr) << "only needed labels may leave the cluster";
-  ASSERT_EQ(Told("quota").size(), 1u);
-  EXPECT_EQ(*Find(Told("quota")[0], "resources", "cpu", "min"), Json(1.5));
-  EXPECT_EQ(*Find(Told("quota")[0], "resources", "cpu", "used"), Json(0.5));
-  EXPECT_EQ(Find(Told("quota")[0], "resources", "cpu", "max"), nullptr);
+  ASSERT_EQ(Records("quota").size(), 1u);
+  EXPECT_EQ(*Find(Records("quota")[0], "resources", "cpu", "min"), Json(1.5));
+  EXPECT_EQ(*Find(Records("quota")[0], "resources", "cpu", "used"), Json(0.5));
+  EXPECT_EQ(Find(Records("quota")[0], "resources", "cpu", "max"), nullptr);
 
   api_.Remove("elasticquotas", "team/q");
   api_.Remove("nodes", "n");
   Run();
-  ASSERT_EQ(Told("removed").size(), 2u);
+  ASSERT_EQ(Records("removed").size(), 2u);
 }
 
 TEST_F(CollectorTest, NewLeaderReportsEverythingAndAllIds) {
@@ -153,22 +153,22 @@ TEST_F(CollectorTest, NewLeaderReportsEverythingAndAllIds) {
   Run();
   Start();
   Run();
-  EXPECT_EQ(Told("pod").size(), 1u);
-  ASSERT_EQ(Told("present").size(), 6u);
-  EXPECT_EQ(WriteJson(*Find(Told("present")[0], "ids")), R"(["uid-p"])");
+  EXPECT_EQ(Records("pod").size(), 1u);
+  ASSERT_EQ(Records("present").size(), 6u);
+  EXPECT_EQ(WriteJson(*Find(Records("present")[0], "ids")), R"(["uid-p"])");
 }
 
 TEST_F(CollectorTest, ReportsPlanItsResultAndThePodsItServed) {
   Node("n", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"}});
   Pod("p");
   Run();
-  EXPECT_TRUE(Told("decision").empty());
+  EXPECT_TRUE(Records("decision").empty());
   Node("n", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"},
              {"nos.nebuly.com/spec-layout-0", "1g.5gb@0,1g.5gb@1"},
              {"nos.nebuly.com/spec-partitioning-plan", "7"}});
   Run();
-  ASSERT_EQ(Told("decision").size(), 1u);
-  const Json planned = Told("decision")[0];
+  ASSERT_EQ(Records("decision").size(), 1u);
+  const Json planned = Records("decision")[0];
   EXPECT_EQ(FindString(planned, "state"), "planned");
   EXPECT_EQ(FindString(planned, "summary"), "repartitioning GPUs of Node n");
   const Json& repartitioned = Find(planned, "nodes")->as_array()[0];
@@ -182,16 +182,16 @@ TEST_F(CollectorTest, ReportsPlanItsResultAndThePodsItServed) {
              {"nos.nebuly.com/spec-partitioning-plan", "7"},
              {"nos.nebuly.com/status-partitioning-plan", "7"}});
   Run();
-  ASSERT_EQ(Told("decision").size(), 1u);
-  EXPECT_EQ(FindString(Told("decision")[0], "state"), "applied");
-  EXPECT_EQ(FindString(Told("decision")[0], "summary"), "repartitioned GPUs of Node n");
-  EXPECT_EQ(FindString(Told("decision")[0], "id"), FindString(planned, "id"));
-  EXPECT_GT(Find(Told("decision")[0], "took_ms")->as_int64(), 0);
+  ASSERT_EQ(Records("decision").size(), 1u);
+  EXPECT_EQ(FindString(Records("decision")[0], "state"), "applied");
+  EXPECT_EQ(FindString(Records("decision")[0], "summary"), "repartitioned GPUs of Node n");
+  EXPECT_EQ(FindString(Records("decision")[0], "id"), FindString(planned, "id"));
+  EXPECT_GT(Find(Records("decision")[0], "took_ms")->as_int64(), 0);
 
   Pod("p", "n");
   Run();
-  ASSERT_EQ(Told("decision").size(), 1u);
-  const Json served = Told("decision")[0];
+  ASSERT_EQ(Records("decision").size(), 1u);
+  const Json served = Records("decision")[0];
   EXPECT_EQ(WriteJson(*Find(served, "pods")), R"([{"namespace":"team","name":"p"}])");
   EXPECT_EQ(*Find(served, "made"), *Find(planned, "at"));
   EXPECT_GT(Find(served, "at")->as_int64(), Find(served, "made")->as_int64());
@@ -210,8 +210,8 @@ TEST_F(CollectorTest, PlanServesPodsThatTakeAddedSlices) {
   for (const char* name : {"a", "b", "c"}) Pod(name, "n");
   Pod("other", "n", "", {}, "nvidia.com/mig-3g.20gb");
   Run();
-  ASSERT_EQ(Told("decision").size(), 2u) << "so many 1g.5gb were added";
-  EXPECT_EQ(Find(Told("decision").back(), "pods")->as_array().size(), 2u);
+  ASSERT_EQ(Records("decision").size(), 2u) << "so many 1g.5gb were added";
+  EXPECT_EQ(Find(Records("decision").back(), "pods")->as_array().size(), 2u);
 }
 
 // A collector that starts during a plan does not know when the plan was made.
@@ -223,13 +223,13 @@ TEST_F(CollectorTest, ReportsPlanFoundAtStartWithoutTime) {
   Run();
   annotations["nos.nebuly.com/status-partitioning-plan"] = "7";
   Node("n", annotations);
-  const Json found = Told("decision").at(0);
+  const Json found = Records("decision").at(0);
   Run();
-  const Json done = Told("decision").at(0);
+  const Json done = Records("decision").at(0);
   EXPECT_EQ(FindString(done, "state"), "applied");
-  for (const Json& told : {found, done}) {
-    EXPECT_EQ(Find(told, "made"), nullptr);
-    EXPECT_EQ(Find(told, "took_ms"), nullptr);
+  for (const Json& decision : {found, done}) {
+    EXPECT_EQ(Find(decision, "made"), nullptr);
+    EXPECT_EQ(Find(decision, "took_ms"), nullptr);
   }
 }
 
@@ -239,11 +239,11 @@ TEST_F(CollectorTest, PlanIdsDifferBetweenNodeObjectsOfSameName) {
                               {"nos.nebuly.com/spec-partitioning-plan", "1"}};
   Node("n", planned);
   Run();
-  EXPECT_EQ(FindString(Told("decision").at(0), "id"), "plan/n/5e0c4d7a/1");
+  EXPECT_EQ(FindString(Records("decision").at(0), "id"), "plan/n/5e0c4d7a/1");
   api_.Remove("nodes", "n");
   Node("n", planned, "0b1f2e3d-4c5b");
   Run();
-  EXPECT_EQ(FindString(Told("decision").at(0), "id"), "plan/n/0b1f2e3d/1");
+  EXPECT_EQ(FindString(Records("decision").at(0), "id"), "plan/n/0b1f2e3d/1");
 }
 
 TEST_F(CollectorTest, ReportsEndOfLastContainerAsEndOfPod) {
@@ -257,7 +257,7 @@ TEST_F(CollectorTest, ReportsEndOfLastContainerAsEndOfPod) {
                 {"startTime", "2027-01-15T07:00:00Z"},
                 {"containerStatuses", JsonArray{container}}}}});
     Run();
-    return Find(Told("pod").at(0), "finished")->as_int64();
+    return Find(Records("pod").at(0), "finished")->as_int64();
   };
   const int64_t now = 1'800'000'000'000;
   EXPECT_EQ(finished("known", "2027-01-15T07:30:00Z"), now - 1'800'000);
@@ -285,18 +285,18 @@ TEST_F(CollectorTest, ReportsJobDerivedFromItsPods) {
   pod("a", "Running");
   pod("b", "Running");
   Run();
-  ASSERT_EQ(Told("job").size(), 1u);
-  EXPECT_EQ(FindString(Told("job")[0], "id"), "team/Job/train");
-  EXPECT_EQ(FindString(Told("pod")[0], "job", "name"), "train");
-  EXPECT_EQ(WriteJson(*Find(Told("present")[3], "ids")), R"(["team/Job/train"])");
+  ASSERT_EQ(Records("job").size(), 1u);
+  EXPECT_EQ(FindString(Records("job")[0], "id"), "team/Job/train");
+  EXPECT_EQ(FindString(Records("pod")[0], "job", "name"), "train");
+  EXPECT_EQ(WriteJson(*Find(Records("present")[3], "ids")), R"(["team/Job/train"])");
   pod("b", "Succeeded");
   Run();
-  ASSERT_EQ(Told("job").size(), 1u);
-  EXPECT_EQ(*Find(Told("job")[0], "completions"), Json(1));
+  ASSERT_EQ(Records("job").size(), 1u);
+  EXPECT_EQ(*Find(Records("job")[0], "completions"), Json(1));
   api_.Remove("pods", "team/a");
   api_.Remove("pods", "team/b");
   Run();
-  EXPECT_EQ(FindString(Told("removed").back(), "id"), "team/Job/train");
+  EXPECT_EQ(FindString(Records("removed").back(), "id"), "team/Job/train");
 }
 
 TEST_F(CollectorTest, ReportsEvictionForElasticQuota) {
@@ -310,36 +310,36 @@ TEST_F(CollectorTest, ReportsEvictionForElasticQuota) {
         {"message",
          "s: preempting to accommodate a pod to which its elastic quota gives a right"}}});
   Run();
-  ASSERT_EQ(Told("decision").size(), 1u);
-  EXPECT_EQ(FindString(Told("decision")[0], "type"), "reclaim");
-  EXPECT_EQ(WriteJson(*Find(Told("decision")[0], "victims")),
+  ASSERT_EQ(Records("decision").size(), 1u);
+  EXPECT_EQ(FindString(Records("decision")[0], "type"), "reclaim");
+  EXPECT_EQ(WriteJson(*Find(Records("decision")[0], "victims")),
             R"([{"namespace":"team","name":"p"}])");
   Run();
-  EXPECT_TRUE(Told("decision").empty());
+  EXPECT_TRUE(Records("decision").empty());
 }
 
 TEST_F(CollectorTest, ReportsJobWithoutPods) {
   Job("train", true);
   Run();
-  ASSERT_EQ(Told("job").size(), 1u);
-  EXPECT_EQ(FindString(Told("job")[0], "state"), "suspended");
-  EXPECT_EQ(FindString(Told("present")[4], "what"), "queue");
-  EXPECT_EQ(WriteJson(*Find(Told("present")[3], "ids")), R"(["team/Job/train"])");
+  ASSERT_EQ(Records("job").size(), 1u);
+  EXPECT_EQ(FindString(Records("job")[0], "state"), "suspended");
+  EXPECT_EQ(FindString(Records("present")[4], "what"), "queue");
+  EXPECT_EQ(WriteJson(*Find(Records("present")[3], "ids")), R"(["team/Job/train"])");
   Run();
-  EXPECT_TRUE(told_.empty()) << "nothing has changed";
+  EXPECT_TRUE(records_.empty()) << "nothing has changed";
 
   Job("train", false);
   Event("e", "Job", "train", "pods \"train-x\" is forbidden: exceeded quota: gpus", "FailedCreate");
   Run();
-  ASSERT_EQ(Told("job").size(), 1u);
-  EXPECT_EQ(FindString(Told("job")[0], "state"), "pending");
-  EXPECT_EQ(FindString(Told("job")[0], "why"),
+  ASSERT_EQ(Records("job").size(), 1u);
+  EXPECT_EQ(FindString(Records("job")[0], "state"), "pending");
+  EXPECT_EQ(FindString(Records("job")[0], "why"),
             "pods \"train-x\" is forbidden: exceeded quota: gpus");
-  EXPECT_EQ(Told("event").size(), 1u);
+  EXPECT_EQ(Records("event").size(), 1u);
   api_.Remove("jobs", "team/train");
   Run();
-  ASSERT_EQ(Told("removed").size(), 1u);
-  EXPECT_EQ(FindString(Told("removed")[0], "id"), "team/Job/train");
+  ASSERT_EQ(Records("removed").size(), 1u);
+  EXPECT_EQ(FindString(Records("removed")[0], "id"), "team/Job/train");
 }
 
 TEST_F(CollectorTest, OmitsKindsThatMayNotBeRead) {
@@ -351,36 +351,36 @@ TEST_F(CollectorTest, OmitsKindsThatMayNotBeRead) {
   Job("train", true);
   Pod("p");
   Run();
-  EXPECT_EQ(Told("pod").size(), 1u);
-  EXPECT_TRUE(Told("job").empty());
-  EXPECT_EQ(Told("present").size(), 6u) << "the list of jobs is complete nevertheless";
+  EXPECT_EQ(Records("pod").size(), 1u);
+  EXPECT_TRUE(Records("job").empty());
+  EXPECT_EQ(Records("present").size(), 6u) << "the list of jobs is complete nevertheless";
   api_.intercept = nullptr;  // now permitted
   clock_.Advance(std::chrono::minutes(2));
   Run();
-  EXPECT_EQ(Told("job").size(), 1u);
+  EXPECT_EQ(Records("job").size(), 1u);
 }
 
 TEST_F(CollectorTest, NewLeaderReportsJobOnceFromPodsAndObjects) {
   Job("train", false);
   PodOfJob();
   Run();
-  ASSERT_EQ(Told("job").size(), 1u);
-  EXPECT_EQ(WriteJson(*Find(Told("job")[0], "pods")), R"({"pending":1})");
-  EXPECT_EQ(*Find(Told("job")[0], "parallelism"), Json(2));
+  ASSERT_EQ(Records("job").size(), 1u);
+  EXPECT_EQ(WriteJson(*Find(Records("job")[0], "pods")), R"({"pending":1})");
+  EXPECT_EQ(*Find(Records("job")[0], "parallelism"), Json(2));
   Start();
   Run();
-  EXPECT_EQ(Told("job").size(), 1u);
+  EXPECT_EQ(Records("job").size(), 1u);
 }
 
 TEST_F(CollectorTest, ReportsJobsOfPodsWhenJobObjectsCannotBeRead) {
   Refuse(api_, "", "/jobs", kube::HttpStatus(500));
   PodOfJob();
   Run();
-  EXPECT_TRUE(Told("job").empty()) << "job objects may still arrive";
+  EXPECT_TRUE(Records("job").empty()) << "job objects may still arrive";
   clock_.Advance(std::chrono::minutes(1));
   Run();
-  EXPECT_EQ(Told("job").size(), 1u);
-  EXPECT_TRUE(Told("present").empty()) << "the ids are unknown";
+  EXPECT_EQ(Records("job").size(), 1u);
+  EXPECT_TRUE(Records("present").empty()) << "the ids are unknown";
 }
 
 TEST_F(CollectorTest, ReportsEventsAboutGpus) {
@@ -391,16 +391,16 @@ TEST_F(CollectorTest, ReportsEventsAboutGpus) {
   Event("of-quota", "ElasticQuota", "q", "not in force");
   Event("early", "Pod", "p", "no room");
   Run();
-  ASSERT_EQ(Told("event").size(), 2u);
-  EXPECT_EQ(FindString(Told("event")[0], "object", "kind"), "Node");
-  EXPECT_EQ(FindString(Told("event")[1], "object", "kind"), "ElasticQuota");
+  ASSERT_EQ(Records("event").size(), 2u);
+  EXPECT_EQ(FindString(Records("event")[0], "object", "kind"), "Node");
+  EXPECT_EQ(FindString(Records("event")[1], "object", "kind"), "ElasticQuota");
   Pod("p");
   Run();
-  ASSERT_EQ(Told("event").size(), 1u) << "its pod exists now";
-  EXPECT_EQ(FindString(Told("event")[0], "message"), "no room");
-  EXPECT_EQ(*Find(Told("event")[0], "at"), Json(1'800'000'000'000 - 3'600'000));
+  ASSERT_EQ(Records("event").size(), 1u) << "its pod exists now";
+  EXPECT_EQ(FindString(Records("event")[0], "message"), "no room");
+  EXPECT_EQ(*Find(Records("event")[0], "at"), Json(1'800'000'000'000 - 3'600'000));
   Run();
-  EXPECT_TRUE(told_.empty());
+  EXPECT_TRUE(records_.empty());
 }
 
 TEST_F(CollectorTest, ManyForeignEventsDoNotDisplaceOurs) {
@@ -408,8 +408,8 @@ TEST_F(CollectorTest, ManyForeignEventsDoNotDisplaceOurs) {
   Event("a", "Pod", "p", "first");
   for (int i = 0; i < 3000; ++i) Event("b" + std::to_string(i), "Pod", "gone", "of nobody");
   Run();
-  ASSERT_EQ(Told("event").size(), 1u);
-  EXPECT_EQ(FindString(Told("event")[0], "message"), "first");
+  ASSERT_EQ(Records("event").size(), 1u);
+  EXPECT_EQ(FindString(Records("event")[0], "message"), "first");
 }
 
 TEST_F(CollectorTest, ReportsKueueQueuesOnlyWhileServed) {
@@ -424,17 +424,17 @@ TEST_F(CollectorTest, ReportsKueueQueuesOnlyWhileServed) {
             {"metadata", {{"namespace", "team"}, {"name", "gpus"}}},
             {"status", {{"pendingWorkloads", 4}}}});
   Run();
-  EXPECT_TRUE(Told("queue").empty());
+  EXPECT_TRUE(Records("queue").empty());
   served = true;
   clock_.Advance(std::chrono::minutes(2));
   Run();
-  ASSERT_EQ(Told("queue").size(), 1u);
-  EXPECT_EQ(*Find(Told("queue")[0], "workloads", "pending"), Json(4));
+  ASSERT_EQ(Records("queue").size(), 1u);
+  EXPECT_EQ(*Find(Records("queue")[0], "workloads", "pending"), Json(4));
   served = false;
   clock_.Advance(std::chrono::minutes(20));
   Run();
-  ASSERT_EQ(Told("removed").size(), 1u) << "Kueue was uninstalled";
-  EXPECT_EQ(FindString(Told("removed")[0], "id"), "LocalQueue/team/gpus");
+  ASSERT_EQ(Records("removed").size(), 1u) << "Kueue was uninstalled";
+  EXPECT_EQ(FindString(Records("removed")[0], "id"), "LocalQueue/team/gpus");
 }
 
 }  // namespace

@@ -84,8 +84,8 @@ Decision DecisionOf(const planning::PlannedGpu& gpu, const cluster::NodeInfo& in
   decision.after = LayoutText(*gpu.model, PlacementsOf(gpu));
   for (const planning::PlannedInstance& instance : gpu.layout) {
     const bool made = instance.state == planning::PlannedInstance::State::kNew;
-    const bool told = std::ranges::find(decision.pods, instance.pod) != decision.pods.end();
-    if (made && !instance.pod.empty() && !told) decision.pods.push_back(instance.pod);
+    const bool listed = std::ranges::find(decision.pods, instance.pod) != decision.pods.end();
+    if (made && !instance.pod.empty() && !listed) decision.pods.push_back(instance.pod);
   }
   return decision;
 }
@@ -129,7 +129,7 @@ Partitioner::Partitioner(const PartitionerConfig& config, scheduling::FrameworkC
       claims_({config.claim_deadline, config.longest_pause}),
       batch_({config.batch_idle, config.batch_timeout}),
       repairs_({config.repair_pause, config.longest_pause}, catalogue),
-      telling_("nos-partitioner", config.writes_per_call) {}
+      events_("nos-partitioner", config.writes_per_call) {}
 
 reconcile::ReconcileResult Partitioner::Reconcile(const std::string&,
                                                   const reconcile::Listers& view,
@@ -150,8 +150,8 @@ reconcile::ReconcileResult Partitioner::Reconcile(const std::string&,
   }
   // 4. Publish conditions and Events last: it may take long, and pods that a plan can help must not
   //    wait for it.
-  if (telling_.Due() <= now) {
-    telling_.Tell(view, client, clock);
+  if (events_.Due() <= now) {
+    events_.Publish(view, client, clock);
     return reconcile::ReconcileResult::Again(Duration::zero());
   }
   return Rest(due, now);
@@ -175,9 +175,9 @@ void Partitioner::Learn(const std::vector<Node>& nodes, const reconcile::Listers
   const auto find = [&](const std::string& key) { return view.pods.Get(key); };
   for (const Claim& missed : claims_.Update(find, now)) {
     if (!AsksForSlices(*missed.pod, gives_whole_)) continue;
-    telling_.Say(events::SliceReservationExpired(*missed.pod, missed.node, config_.claim_deadline));
+    events_.Say(events::SliceReservationExpired(*missed.pod, missed.node, config_.claim_deadline));
   }
-  telling_.verdicts().Forget(view);
+  events_.verdicts().Forget(view);
 }
 
 // Returns true if anything was written, so that the caller starts over with the new state.
@@ -210,7 +210,7 @@ void Partitioner::TakeRepair(const Repairs::Found& found, const Result<Json>& an
   }
   Keep(*answer);
   const std::string what = FirstOf(found.repair.problems);
-  telling_.Say(events::SpecRepaired(name, what));
+  events_.Say(events::SpecRepaired(name, what));
   Decision decision;
   decision.time = now;
   decision.node = name;
@@ -242,7 +242,7 @@ void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
     case FlightNotice::Kind::kSilent:
       claims_.DropNode(notice.node);
       decision.note = fmt::format("no answer for {}", FormatAge(notice.waited));
-      telling_.Say(events::PlanNotAcknowledged(notice.node, notice.plan, notice.waited));
+      events_.Say(events::PlanNotAcknowledged(notice.node, notice.plan, notice.waited));
       break;
   }
   Record(std::move(decision));
@@ -258,7 +258,7 @@ reconcile::ReconcileResult Partitioner::Rest(Time until, Time now) const {
        {flights_.NextChange(now), claims_.NextChange(now), repairs_.NextChange(now)}) {
     if (change) until = std::min(until, *change);
   }
-  until = std::min(until, telling_.Due());
+  until = std::min(until, events_.Due());
   if (repairing_.next() > now) until = std::min(until, repairing_.next());
   if (replan_at_ > now) until = std::min(until, replan_at_);
   return until == Time::max() ? reconcile::ReconcileResult::Done()
@@ -371,7 +371,7 @@ bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& 
   for (planning::PodOutcome& outcome : plan.pods) {
     if (outcome.placed && refused.contains(outcome.node)) continue;
     if (outcome.placed) claims_.Add(outcome.pod, outcome.node, now);
-    if (AsksForSlices(*outcome.pod, gives_whole_)) telling_.verdicts().Add(std::move(outcome), now);
+    if (AsksForSlices(*outcome.pod, gives_whole_)) events_.verdicts().Add(std::move(outcome), now);
   }
   if (!error.ok()) {
     Log(LogLevel::kWarn, "failed to patch plans onto nodes",
@@ -392,7 +392,7 @@ void Partitioner::Announce(const planning::PlannedNode& planned, const cluster::
                                 decision.after));
     Record(std::move(decision));
   }
-  telling_.Say(events::Repartitioning(planned.name, plan_id, Join(parts, "; ")));
+  events_.Say(events::Repartitioning(planned.name, plan_id, Join(parts, "; ")));
 }
 
 // Publishes an Event unless the write was a mere conflict, the API server did not answer (it would
@@ -405,7 +405,7 @@ void Partitioner::TakeRefusal(const std::string& node, const Status& why, Time n
   const auto said = refusals_said_.find(node);
   if (said != refusals_said_.end() && said->second.first == why.code()) return;
   refusals_said_[node] = {why.code(), now};
-  telling_.Say(events::PlanRefused(node, why));
+  events_.Say(events::PlanRefused(node, why));
 }
 
 void Partitioner::Measure(const planning::Plan& plan, Duration took) const {

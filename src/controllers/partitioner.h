@@ -100,7 +100,7 @@ class Partitioner final : public reconcile::Reconciler {
   const std::deque<Decision>& decisions() const { return decisions_; }
   // The outcome of the last plan for each pod in it, by "ns/name".
   const std::map<std::string, planning::PodOutcome>& verdicts() const {
-    return telling_.verdicts().all();
+    return events_.verdicts().all();
   }
 
  private:
@@ -123,7 +123,7 @@ class Partitioner final : public reconcile::Reconciler {
                                   planning::PlanOptions options);
   void DropClaimsBeyondQuota(const reconcile::Listers& view,
                              const cluster::ClusterSnapshot& snapshot);
-  void TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now);
+  void ReportQuotaRefusal(const Pod& pod, const quota::Refusal& refusal, Time now);
   void PlanFor(const std::vector<Node>& nodes, const reconcile::Listers& view, kube::Client& client,
                const Clock& clock);
   cluster::ClusterSnapshot SnapshotOf(const std::vector<Node>& nodes,
@@ -152,7 +152,7 @@ class Partitioner final : public reconcile::Reconciler {
   // By node: error code and time of the last Event about a refused plan. Entries older than
   // kSayAgain are dropped.
   std::map<std::string, std::pair<Code, Time>> refusals_said_;
-  EventQueue telling_;
+  EventQueue events_;
   reconcile::ReadYourWrites<cluster::Node> written_;
   // Cache versions at the last plan.
   uint64_t pods_version_ = 0, nodes_version_ = 0, context_version_ = 0;

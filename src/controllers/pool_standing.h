@@ -50,6 +50,6 @@ JsonObject PoolRecord(const PoolCount& count, Time now);
 
 // Like cluster::ReadNodePool, but an invalid pool becomes a pool with only its name and a condition
 // that says why it is invalid. Error: the pool has no name either.
-Status ReadPoolToTell(JsonSource json, cluster::NodePool& to);
+Status ReadPoolToReport(JsonSource json, cluster::NodePool& to);
 
 }  // namespace nos::controllers

@@ -36,7 +36,7 @@ cluster::QuotaStatus UnreadableStatus(const std::string& why, const cluster::Quo
 Json StatusPatch(const cluster::QuotaStatus& known, const cluster::QuotaStatus& wanted);
 
 // True if the patch changes only shares of idle amounts, of this quota and of borrowers.
-bool TellsSharesOnly(const Json& patch);
+bool ChangesSharesOnly(const Json& patch);
 
 // "16Gi" for memory, "16" for other resources.
 std::string TextOf(std::string_view resource, const Quantity& amount);

@@ -143,7 +143,7 @@ struct RelocationMemory {
     bool let_go = false;  // evicted; the caches may not show it yet
   };
   std::string off;  // why it was called off; empty: it was not
-  bool told_off = false, told_held = false, told_moved = false;
+  bool reported_off = false, reported_held = false, reported_moved = false;
   std::map<std::string, Eviction> evictions;  // by uid
   std::map<std::string, Time> missed;         // by uid of an evicted pod: since when it is gone
   Time seen{};                                // when it was last in the caches

@@ -62,10 +62,9 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
       foreign_(engine_, nominations_, terminating_),
       preemptor_(engine_, profiles_, gangs_, bindings_, terminating_, foreign_, nominations_,
                  waits_, metrics_, threads.binders, threads.wake),
-      status_(
-          engine_, profiles_, threads.teller, threads.wake,
-          {config_.tellings_per_call, config_.tellings_beside_bindings, config_.remedies_per_call,
-           config_.remedies_beside_bindings_every, config_.most_tellings}),
+      status_(engine_, profiles_, threads.reporter, threads.wake,
+              {config_.reports_per_call, config_.reports_beside_bindings, config_.remedies_per_call,
+               config_.remedies_beside_bindings_every, config_.most_reports}),
       placer_(engine_, bindings_, nominations_, profiles_),
       gang_placer_(engine_, queue_, gangs_, bindings_, placer_, profiles_, nominations_, preemptor_,
                    status_, metrics_),

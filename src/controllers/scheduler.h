@@ -65,20 +65,20 @@ struct SchedulerConfig {
   Duration report_partitioning_after = std::chrono::seconds(10);
   // Conditions, and as many Events, written per call. Fewer while pods are being bound: bindings
   // take precedence at the API server, too.
-  size_t tellings_per_call = 16;
-  size_t tellings_beside_bindings = 2;
+  size_t reports_per_call = 16;
+  size_t reports_beside_bindings = 2;
   size_t remedies_per_call = 1;  // kinds of pods for which a remedy is searched
   // How often remedies are searched while pods are to be decided or are being bound.
   Duration remedies_beside_bindings_every = std::chrono::seconds(1);
   // Limit of pending conditions. Beyond it, the condition is written at the pod's next refusal.
-  size_t most_tellings = 100'000;
+  size_t most_reports = 100'000;
 };
 
 // Makes the scheduler leave its API calls to other threads.
 struct SchedulerThreads {
   kube::Workers* binders = nullptr;
-  kube::Workers* teller = nullptr;  // with one thread
-  std::function<void()> wake{};     // called from any thread when Reconcile has something to do
+  kube::Workers* reporter = nullptr;  // with one thread
+  std::function<void()> wake{};       // called from any thread when Reconcile has something to do
 };
 
 class Scheduler final : public reconcile::Reconciler {

@@ -32,16 +32,16 @@ class Verdicts {
   // Drops verdicts of pods that are bound or deleted.
   void Forget(const reconcile::Listers& view);
   // Writes one portion of what is due.
-  void TellSome(const reconcile::Listers& view, kube::Client& client, kube::EventRecorder& events,
-                Time now);
+  void PublishPortion(const reconcile::Listers& view, kube::Client& client,
+                      kube::EventRecorder& events, Time now);
   // When something is to be written. Absent: nothing is queued.
-  std::optional<Time> NextChange() const { return untold_.NextDue(); }
+  std::optional<Time> NextChange() const { return unpublished_.NextDue(); }
   const std::map<std::string, planning::PodOutcome>& all() const { return verdicts_; }
 
  private:
   // When a condition and an Event were last written for a pod, and the reason or slices in the
   // Event.
-  struct Told {
+  struct Published {
     Time condition{}, event{};
     std::string what;
     bool owed = false;  // an Event could not be written
@@ -50,7 +50,7 @@ class Verdicts {
     std::vector<std::string> keys;
     std::vector<kube::NamedPatch> conditions;
     std::vector<kube::EventNote> events;
-    std::vector<std::string> whats;  // for Told, parallel to `events`
+    std::vector<std::string> whats;  // for Published, parallel to `events`
   };
 
   void Word(const planning::PodOutcome& outcome, const cluster::Pod& pod, Time now,
@@ -64,8 +64,8 @@ class Verdicts {
 
   size_t writes_per_call_;
   std::map<std::string, planning::PodOutcome> verdicts_;  // by pod key
-  kube::WorkQueue untold_;                                // pod keys
-  std::map<std::string, Told> told_;
+  kube::WorkQueue unpublished_;                           // pod keys
+  std::map<std::string, Published> published_;
 };
 
 }  // namespace nos::controllers

@@ -45,14 +45,14 @@ struct KeptCertificate {
   friend bool operator==(const KeptCertificate&, const KeptCertificate&) = default;
 };
 
-// The certificates to keep now; `kept` itself if nothing is due. `told`: since when all API servers
-// have had the whole CA bundle; absent: they do not have it. Errors: those of
+// The certificates to keep now; `kept` itself if nothing is due. `published_since`: since when all
+// API servers have had the whole CA bundle; absent: they do not have it. Errors: those of
 // net::IssueCertificate.
 Result<KeptCertificate> Renewed(const KeptCertificate& kept, const WebhookCertificateConfig& config,
-                                std::optional<Time> told, Time now);
+                                std::optional<Time> published_since, Time now);
 // When Renewed would return something else without any further event.
 Time RenewalDue(const KeptCertificate& kept, const WebhookCertificateConfig& config,
-                std::optional<Time> told);
+                std::optional<Time> published_since);
 
 class WebhookCertificate {
  public:
@@ -81,8 +81,8 @@ class WebhookCertificate {
 
   Status Act(kube::Client& client, Time now);
   Status Keep(kube::Client& client, const Secret* before, const KeptCertificate& wanted);
-  static Status Tell(kube::Client& client, const kube::Resource& kind,
-                     const Configuration& configuration, const std::string& bundle);
+  static Status PublishBundle(kube::Client& client, const kube::Resource& kind,
+                              const Configuration& configuration, const std::string& bundle);
   std::shared_ptr<const Secret> KeptSecret() const;
   std::vector<const kube::Reflector*> Reflectors() const;
 
@@ -93,8 +93,8 @@ class WebhookCertificate {
       configurations_;
   std::shared_ptr<const Secret> served_;
   // The bundle that the leader has seen in the API server, and since when.
-  std::string told_bundle_;
-  std::optional<Time> told_since_;
+  std::string published_bundle_;
+  std::optional<Time> published_since_;
   Status error_;
   int failures_ = 0;  // consecutive
   Time retry_ = Time::max();

@@ -28,8 +28,8 @@ struct GpuDescription {
   GpuInfo info;
   const gpu::Model* model = nullptr;  // null: not in the catalogue
   std::vector<ProfileDescription> profiles;
-  Status profiles_status;                   // the error if `profiles` is empty
-  std::vector<const gpu::Profile*> untold;  // rows of the catalogue that the driver lacks
+  Status profiles_status;                           // the error if `profiles` is empty
+  std::vector<const gpu::Profile*> catalogue_only;  // rows of the catalogue that the driver lacks
   std::vector<GpuInstance> instances;
   Status instances_status;
 };

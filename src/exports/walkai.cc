@@ -191,10 +191,10 @@ Result<Json> Walkai::Snapshot() {
 // Events beyond the limit are read in a later step.
 Status Walkai::ReadEnds(int64_t cluster) {
   const Millis now = recorder_.Now();
-  const auto is_told = [&](const auto& entry) {
+  const auto is_reported = [&](const auto& entry) {
     return entry.second.taken > 0 && now - entry.second.taken >= kEndedFor;
   };
-  std::erase_if(ends_, is_told);
+  std::erase_if(ends_, is_reported);
   if (ends_.size() >= options_.most_pods) {
     std::erase_if(ends_, [](const auto& entry) { return entry.second.taken > 0; });
   }
@@ -227,21 +227,21 @@ Result<Json> Walkai::EndOf(int64_t cluster, const telemetryserver::Event& event)
   query.kinds = {"pod"};
   query.object = removed ? event.object.substr(kPodRemoved.size()) : event.object;
   query.most = kMaxOfPod;
-  NOS_ASSIGN(auto told, recorder_.archive().Events(cluster, query));  // newest first
+  NOS_ASSIGN(auto records, recorder_.archive().Events(cluster, query));  // newest first
   const auto ends = [](const telemetryserver::Event& each) {
     return HasEnded(FindString(each.body, "state"));
   };
   const auto says_so = [&](const telemetryserver::Event& each) {
     return ends(each) && (removed || each.id < event.id);
   };
-  if (told.empty() || std::ranges::any_of(told, says_so)) return Json(nullptr);
+  if (records.empty() || std::ranges::any_of(records, says_so)) return Json(nullptr);
   bool there = false;
   recorder_.Look(options_.cluster, [&](const telemetryserver::Live& live) {
     there = live.state.pods().contains(query.object);
   });
   if (removed && there) return Json(nullptr);
   std::set<std::string> unknown;
-  Json pod = removed ? std::move(told.front().body) : event.body;
+  Json pod = removed ? std::move(records.front().body) : event.body;
   return ProfileOf(pod, unknown).empty() ? Json(nullptr) : std::move(pod);
 }
 

@@ -69,7 +69,7 @@ class WalkaiTest : public ExportScene {
     options.cluster = "prod";
     walkai_ = std::make_unique<Walkai>(options, *recorder_, destination_, transport_, metrics_);
   }
-  void Tell(JsonArray records) {
+  void Send(JsonArray records) {
     ASSERT_TRUE(Take(EnvelopeOf("cluster", ++sequence_, std::move(records))).status.ok());
     ASSERT_TRUE(recorder_->Settle().ok());
   }
@@ -107,7 +107,7 @@ class WalkaiTest : public ExportScene {
 };
 
 TEST_F(WalkaiTest, ListsAreEmptyNotNullWithoutGpus) {
-  Tell({{{"kind", "node"}, {"at", kReportStart}, {"node", "n"}, {"ready", true}}});
+  Send({{{"kind", "node"}, {"at", kReportStart}, {"node", "n"}, {"ready", true}}});
   Push();
   EXPECT_EQ(WriteJson(taken_), R"({"ts":"2025-11-21T21:20:00Z","gpus":[],"pods":[]})");
 }
@@ -128,7 +128,7 @@ TEST_F(WalkaiTest, UsesOnlyWordsOfBackend) {
   add("1g.10gb+me", false);
   add("7g.80gb", true);
   add("1g.18gb", true);  // a profile of H200
-  Tell({{{"kind", "layout"},
+  Send({{{"kind", "layout"},
          {"at", kReportStart},
          {"node", "n"},
          {"mode", "mig"},
@@ -150,11 +150,11 @@ TEST_F(WalkaiTest, UsesOnlyWordsOfBackend) {
 
 // Pods of Jobs are deleted seconds after they end; their end must still be reported.
 TEST_F(WalkaiTest, ReportsEndedPodsUntilAccepted) {
-  Tell({Pod("quick", "running"), Pod("evicted", "running")});
+  Send({Pod("quick", "running"), Pod("evicted", "running")});
   Push();
   clock_.Set(kReportStart + 2'000);
-  Tell({Pod("quick", "succeeded")});
-  Tell({Gone("quick", kReportStart + 2'500), Gone("evicted", kReportStart + 2'500)});
+  Send({Pod("quick", "succeeded")});
+  Send({Gone("quick", kReportStart + 2'500), Gone("evicted", kReportStart + 2'500)});
   code_ = 503;
   Push();
   EXPECT_FALSE(walkai_->trouble().ok());
@@ -175,9 +175,9 @@ TEST_F(WalkaiTest, ReportsEndedPodsUntilAccepted) {
 }
 
 TEST_F(WalkaiTest, RestartReportsRecentlyEndedPods) {
-  Tell({Pod("quick", "running")});
+  Send({Pod("quick", "running")});
   clock_.Set(kReportStart + 2'000);
-  Tell({Pod("quick", "failed"), Gone("quick", kReportStart + 2'000)});
+  Send({Pod("quick", "failed"), Gone("quick", kReportStart + 2'000)});
   walkai_.reset();
   Crash();
   Open();
@@ -189,18 +189,18 @@ TEST_F(WalkaiTest, RestartReportsRecentlyEndedPods) {
 
 // A former leader's spool is delivered after another replica leads.
 TEST_F(WalkaiTest, ReportsEndThatArrivesLate) {
-  Tell({Pod("late", "running"), Pod("removed", "running"), Pod("stays", "running")});
+  Send({Pod("late", "running"), Pod("removed", "running"), Pod("stays", "running")});
   const Json late = Pod("late", "succeeded"), removed = Pod("removed", "failed");
   const Json stays = Pod("stays", "succeeded");
   Push();
   clock_.Set(kReportStart + 3'600'000);
   Push();
   EXPECT_EQ(Pods(), "late Running 1g.10gb\nremoved Running 1g.10gb\nstays Running 1g.10gb\n");
-  Tell({late, Gone("late", kReportStart + 1000), Gone("removed", kReportStart + 1000), stays});
+  Send({late, Gone("late", kReportStart + 1000), Gone("removed", kReportStart + 1000), stays});
   Push();
   EXPECT_EQ(Pods(),
             "late Succeeded 1g.10gb\nstays Succeeded 1g.10gb\nremoved Terminating 1g.10gb\n");
-  Tell({removed});
+  Send({removed});
   Push();
   EXPECT_EQ(Pods(), "late Succeeded 1g.10gb\nremoved Error 1g.10gb\nstays Succeeded 1g.10gb\n");
   clock_.Set(kReportStart + 2 * 3'600'000);
@@ -210,9 +210,9 @@ TEST_F(WalkaiTest, ReportsEndThatArrivesLate) {
   Json changed = stays;
   changed.get_object()["message"] = "x";
   changed.get_object()["at"] = recorder_->Now();
-  Tell({changed});
+  Send({changed});
   Push();
-  Tell({Gone("stays", recorder_->Now())});
+  Send({Gone("stays", recorder_->Now())});
   Push();
   EXPECT_EQ(Pods(), "");
 }
@@ -222,7 +222,7 @@ TEST_F(WalkaiTest, ReportsPodsBeyondLimitInLaterSnapshots) {
   options.cluster = "prod";
   options.most_pods = 2;
   walkai_ = std::make_unique<Walkai>(options, *recorder_, destination_, transport_, metrics_);
-  Tell({Pod("a", "failed"), Pod("b", "failed"), Pod("c", "failed"), Pod("d", "running")});
+  Send({Pod("a", "failed"), Pod("b", "failed"), Pod("c", "failed"), Pod("d", "running")});
   code_ = 503;
   Push();
   Push();
@@ -235,12 +235,12 @@ TEST_F(WalkaiTest, ReportsPodsBeyondLimitInLaterSnapshots) {
 
 // After a restart, an end that was accepted before is not reported again; a late one is.
 TEST_F(WalkaiTest, RestartReportsLateEndsNotYetAccepted) {
-  Tell({Pod("old", "succeeded")});
+  Send({Pod("old", "succeeded")});
   Push();
   const Json late = Pod("late", "succeeded");
   clock_.Set(kReportStart + 3'600'000);
   Push();
-  Tell({late});
+  Send({late});
   walkai_.reset();
   Crash();
   Open();
@@ -250,7 +250,7 @@ TEST_F(WalkaiTest, RestartReportsLateEndsNotYetAccepted) {
 }
 
 TEST_F(WalkaiTest, BoundsSnapshotWithEndedPodsFirst) {
-  Tell({Pod("a", "pending"), Pod("b", "running")});
+  Send({Pod("a", "pending"), Pod("b", "running")});
   std::set<std::string> unknown;
   recorder_->Look("prod", [&](const telemetryserver::Live& live) {
     taken_ = WalkaiSnapshot(live.state, {Pod("z", "succeeded")}, 2, unknown);

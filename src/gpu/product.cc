@@ -38,8 +38,8 @@ std::string ProductOf(std::string_view model) {
 
 std::string ProductOf(const Model& model, const Model* other, const Model* product) {
   if (!model.counted()) return ProductOf(model.name());
-  const Model* telling = other != nullptr && !other->counted() ? other : product;
-  return ProductOf(telling != nullptr ? telling->name() : model.name());
+  const Model* source = other != nullptr && !other->counted() ? other : product;
+  return ProductOf(source != nullptr ? source->name() : model.name());
 }
 
 std::string_view SharingModeOfProfile(std::string_view profile) {

@@ -33,15 +33,15 @@ bool IsName(std::string_view name) {
 
 // The claim is one group or a list of groups.
 JsonArray GroupsOf(const Json& claims, const IdTokenRules& rules) {
-  const Json* told = rules.groups_claim.empty() ? nullptr : Find(claims, rules.groups_claim);
+  const Json* claim = rules.groups_claim.empty() ? nullptr : Find(claims, rules.groups_claim);
   JsonArray groups;
   const auto add = [&](const Json& one) {
     if (!one.is_string() || groups.size() >= kMaxGroups) return;
     const std::string group = rules.groups_prefix + std::string(View(one.get_string()));
     if (IsName(group) && !group.starts_with(kReserved)) groups.emplace_back(group);
   };
-  if (told != nullptr && told->is_string()) add(*told);
-  if (told != nullptr && told->is_array()) std::ranges::for_each(told->get_array(), add);
+  if (claim != nullptr && claim->is_string()) add(*claim);
+  if (claim != nullptr && claim->is_array()) std::ranges::for_each(claim->get_array(), add);
   groups.emplace_back(
       "system:authenticated");  // the API server adds it to every authenticated user
   return groups;

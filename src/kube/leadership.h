@@ -38,8 +38,8 @@ class Leadership {
 
  private:
   void Run();
-  // `told`: the last announced state. Returns the current state.
-  bool Look(bool told);
+  // `announced`: the last announced state. Returns the current state.
+  bool Look(bool announced);
 
   const SteadyClock clock_;
   Client client_;

@@ -71,10 +71,10 @@ Status Give(const DevicePluginOptions& options, const Allocation& allocation,
   HandOver(options, grant->visible, container);
   for (const auto& [name, value] : grant->environment) (*container.mutable_envs())[name] = value;
   for (const ContainerGrant::Mount& mount : grant->mounts) {
-    v1beta1::Mount& told = *container.add_mounts();
-    told.set_host_path(mount.host_path);
-    told.set_container_path(mount.container_path);
-    told.set_read_only(mount.read_only);
+    v1beta1::Mount& added = *container.add_mounts();
+    added.set_host_path(mount.host_path);
+    added.set_container_path(mount.container_path);
+    added.set_read_only(mount.read_only);
   }
   return Status::Ok();
 }
@@ -191,9 +191,9 @@ GrpcAnswer DevicePluginServer::Answer(const std::string& resource, std::string_v
   if (method.starts_with(kService)) method.remove_prefix(kService.size());
   // The options do not ask for PreStartContainer, so the kubelet never calls it.
   if (method == "GetDevicePluginOptions") {
-    v1beta1::DevicePluginOptions told;
-    told.set_get_preferred_allocation_available(options_.prefer != nullptr);
-    return {GrpcCode::kOk, told.SerializeAsString()};
+    v1beta1::DevicePluginOptions options;
+    options.set_get_preferred_allocation_available(options_.prefer != nullptr);
+    return {GrpcCode::kOk, options.SerializeAsString()};
   }
   if (method == "GetPreferredAllocation" && options_.prefer) return Prefer(resource, request);
   if (method == "Allocate") return Allocate(resource, request);
@@ -213,8 +213,8 @@ GrpcAnswer DevicePluginServer::Prefer(const std::string& resource,
         {container.available_deviceids().begin(), container.available_deviceids().end()},
         {container.must_include_deviceids().begin(), container.must_include_deviceids().end()},
         container.allocation_size()};
-    v1beta1::ContainerPreferredAllocationResponse& told = *answer.add_container_responses();
-    for (const std::string& id : options_.prefer(choice)) told.add_deviceids(id);
+    v1beta1::ContainerPreferredAllocationResponse& preferred = *answer.add_container_responses();
+    for (const std::string& id : options_.prefer(choice)) preferred.add_deviceids(id);
   }
   return {GrpcCode::kOk, answer.SerializeAsString()};
 }

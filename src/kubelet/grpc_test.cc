@@ -245,10 +245,10 @@ TEST_F(PodResourcesTest, ReturnsMpsSharesIfConfigured) {
     return GrpcAnswer{GrpcCode::kOk, list.SerializeAsString()};
   });
   const auto ids = [](PodResourcesClient& client) {
-    std::vector<std::string> told;
+    std::vector<std::string> listed;
     const auto held = client.List();
-    for (const DeviceAssignment& one : *held) told.push_back(one.device_id);
-    return told;
+    for (const DeviceAssignment& one : *held) listed.push_back(one.device_id);
+    return listed;
   };
   EXPECT_EQ(ids(client_), (std::vector<std::string>{"GPU-a", "GPU-a", "GPU-b"}));
   PodResourcesClient own({.socket = socket_, .mps_shares = true});

@@ -64,12 +64,12 @@ bool TrustedProxies::Trusts(std::string_view address) const {
 std::string TrustedProxies::ClientOf(const HttpRequest& request) const {
   std::string client = request.peer;
   if (networks_.empty() || !Trusts(client)) return client;
-  std::vector<std::string_view> told;
+  std::vector<std::string_view> forwarded;
   for (const auto& [name, value] : request.headers) {
     if (name != "x-forwarded-for") continue;
-    for (const std::string_view part : Split(value, ',')) told.push_back(Trim(part));
+    for (const std::string_view part : Split(value, ',')) forwarded.push_back(Trim(part));
   }
-  for (auto each = told.rbegin(); each != told.rend(); ++each) {
+  for (auto each = forwarded.rbegin(); each != forwarded.rend(); ++each) {
     if (!ParseAddress(*each)) return client;
     client = *each;
     if (!Trusts(client)) return client;

@@ -61,12 +61,12 @@ std::string Client(const std::string& peer, const HttpHeaders& headers,
 }
 
 TEST(ClientAddressTest, BelievesOnlyTrustedProxies) {
-  const HttpHeaders told = {{"x-forwarded-for", "1.2.3.4, 203.0.113.9"}};
-  EXPECT_EQ(Client("203.0.113.1", told, ""), "203.0.113.1");
-  EXPECT_EQ(Client("203.0.113.1", told, "10.0.0.0/8"), "203.0.113.1");
-  EXPECT_EQ(Client("10.1.2.3", told, "10.0.0.0/8"), "203.0.113.9")
+  const HttpHeaders headers = {{"x-forwarded-for", "1.2.3.4, 203.0.113.9"}};
+  EXPECT_EQ(Client("203.0.113.1", headers, ""), "203.0.113.1");
+  EXPECT_EQ(Client("203.0.113.1", headers, "10.0.0.0/8"), "203.0.113.1");
+  EXPECT_EQ(Client("10.1.2.3", headers, "10.0.0.0/8"), "203.0.113.9")
       << "what comes before it anybody may have written";
-  EXPECT_EQ(Client("10.1.2.3", told, "10.0.0.0/8,203.0.113.9"), "1.2.3.4");
+  EXPECT_EQ(Client("10.1.2.3", headers, "10.0.0.0/8,203.0.113.9"), "1.2.3.4");
   EXPECT_EQ(Client("10.1.2.3", {}, "10.0.0.0/8"), "10.1.2.3");
   EXPECT_EQ(Client("10.1.2.3", {{"x-forwarded-for", "1.2.3.4"}, {"x-forwarded-for", "5.6.7.8"}},
                    "10.0.0.0/8"),

@@ -71,9 +71,10 @@ std::optional<int64_t> LabelNumber(const cluster::Node& node, std::string_view k
 template <typename Visit>
 void ForEachModel(const cluster::Node& node, Visit visit) {
   const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
-  const auto& told = node.meta.annotations;
+  const auto& annotations = node.meta.annotations;
   for (const std::string_view key : {kModel, kOtherModel}) {
-    for (auto at = told.lower_bound(key); at != told.end() && at->first.starts_with(key); ++at) {
+    for (auto at = annotations.lower_bound(key);
+         at != annotations.end() && at->first.starts_with(key); ++at) {
       const gpu::Model* model = catalogue.FindByName(at->second);
       if (model == nullptr) model = catalogue.FindSharingModes(at->second);
       if (model != nullptr) visit(*model);
@@ -109,16 +110,17 @@ int64_t TimeSlicesIn(std::string_view model) {
 // could evict pods for it.
 int64_t TimeSlicesOf(const cluster::Node& node) {
   int64_t fewest = 0;
-  bool tells = false;
-  const auto& told = node.meta.annotations;
+  bool reported = false;
+  const auto& annotations = node.meta.annotations;
   for (const std::string_view key : {kModel, kOtherModel}) {
-    for (auto at = told.lower_bound(key); at != told.end() && at->first.starts_with(key); ++at) {
-      tells = true;
+    for (auto at = annotations.lower_bound(key);
+         at != annotations.end() && at->first.starts_with(key); ++at) {
+      reported = true;
       const int64_t count = TimeSlicesIn(at->second);
       if (count > 0) fewest = fewest == 0 ? count : std::min(fewest, count);
     }
   }
-  if (!tells && cluster::RequestedSharingMode(node) == "hybrid") return gpu::kMaxTimeSlices;
+  if (!reported && cluster::RequestedSharingMode(node) == "hybrid") return gpu::kMaxTimeSlices;
   return std::max<int64_t>(fewest, 1);
 }
 

@@ -40,14 +40,14 @@ class SamplerTest : public testing::Test {
   NodeSample Take() {
     return TakeSample("gpu-1", gpus_, kubelet_, gpu::Catalogue::Builtin(), &health_).value();
   }
-  std::vector<Json> Tell(const NodeSample& sample, const std::vector<XidEvent>& xids = {}) {
+  std::vector<Json> Records(const NodeSample& sample, const std::vector<XidEvent>& xids = {}) {
     std::vector<Json> records;
     for (const std::string& text : sampler_.Records(sample, xids, now_)) {
       records.push_back(ParseJson(text).value());
     }
     return records;
   }
-  std::vector<Json> Tell() { return Tell(Take()); }
+  std::vector<Json> Records() { return Records(Take()); }
   static std::vector<std::string> Kinds(const std::vector<Json>& records) {
     std::vector<std::string> kinds;
     for (const Json& record : records) kinds.emplace_back(FindString(record, "kind"));
@@ -63,7 +63,7 @@ class SamplerTest : public testing::Test {
 };
 
 TEST_F(SamplerTest, ReportsDevicesAndMeasurements) {
-  const std::vector<Json> records = Tell();
+  const std::vector<Json> records = Records();
   ASSERT_THAT(Kinds(records), ElementsAre("layout", "gpu", "instance", "instance", "gpu"));
   const Json& layout = records[0];
   EXPECT_EQ(layout.at("at"), 1'763'760'000'123);
@@ -92,36 +92,36 @@ TEST_F(SamplerTest, ReportsDevicesAndMeasurements) {
 }
 
 TEST_F(SamplerTest, ReportsLayoutOnChangeAndEveryFiveMinutes) {
-  EXPECT_EQ(Kinds(Tell())[0], "layout");
+  EXPECT_EQ(Kinds(Records())[0], "layout");
   now_ += seconds(10);
-  EXPECT_EQ(Kinds(Tell())[0], "gpu");
+  EXPECT_EQ(Kinds(Records())[0], "gpu");
   kubelet_.Remove("ml", "train");
-  EXPECT_EQ(Kinds(Tell())[0], "layout");
-  EXPECT_EQ(Kinds(Tell())[0], "gpu");
+  EXPECT_EQ(Kinds(Records())[0], "layout");
+  EXPECT_EQ(Kinds(Records())[0], "gpu");
   now_ += minutes(5);
-  EXPECT_EQ(Kinds(Tell())[0], "layout");
+  EXPECT_EQ(Kinds(Records())[0], "layout");
   health_.Add({device::HealthCondition::Kind::kXid, 1, {}, 79, "GPU 1 has fallen off the bus"});
-  const std::vector<Json> records = Tell();
+  const std::vector<Json> records = Records();
   EXPECT_EQ(Kinds(records)[0], "layout");
   EXPECT_EQ(FindString(records[0].at("gpus").as_array()[1], "health"),
             "GPU 1 has fallen off the bus");
 }
 
 TEST_F(SamplerTest, KeepsLayoutWhileKubeletDoesNotAnswer) {
-  (void)Tell();
+  (void)Records();
   kubelet_.down = true;
   now_ += minutes(10);
-  EXPECT_THAT(Kinds(Tell()), ElementsAre("gpu", "instance", "instance", "gpu"));
+  EXPECT_THAT(Kinds(Records()), ElementsAre("gpu", "instance", "instance", "gpu"));
   kubelet_.down = false;
-  EXPECT_EQ(Kinds(Tell())[0], "layout");
+  EXPECT_EQ(Kinds(Records())[0], "layout");
 }
 
 TEST_F(SamplerTest, LostGpuKeepsIndexAndInstances) {
-  (void)Tell();
+  (void)Records();
   gpus_.Lose(0);
   NodeSample sample = Take();
   sample.gpus[0].health = "it is lost";
-  const std::vector<Json> records = Tell(sample);
+  const std::vector<Json> records = Records(sample);
   ASSERT_THAT(Kinds(records), ElementsAre("layout", "gpu", "gpu"));
   EXPECT_EQ(records[0].at("gpus").as_array()[0].at("instances").as_array().size(), 2u);
   EXPECT_TRUE(records[1].at("metrics").as_object().empty());
@@ -133,7 +133,7 @@ TEST_F(SamplerTest, GpuThatNeverAnsweredKeepsIndex) {
   sample.node = "gpu-1";
   sample.gpus.resize(1);
   sample.gpus[0].health = std::string(2000, 'x');
-  const std::vector<Json> records = Tell(sample);
+  const std::vector<Json> records = Records(sample);
   ASSERT_THAT(Kinds(records), ElementsAre("layout"));
   EXPECT_EQ(FindString(records[0].at("gpus").as_array()[0], "gpu"), "gpu-1/0");
   EXPECT_LE(FindString(records[0].at("gpus").as_array()[0], "health").size(), 400u);
@@ -144,7 +144,7 @@ TEST_F(SamplerTest, JoinsXidsAndProcessesWithGpusAndPods) {
   sample.gpus[0].readings.processes = {{7, "python3", 900, held_.id}, {8, "", {}, free_.id}};
   sample.gpus[1].readings.processes = {{9, "x", {}, {}}};
   sample.gpus[1].holders = {{"a", "p", "c"}, {"a", "q", "c"}};
-  const std::vector<Json> records = Tell(sample, {{now_ - seconds(3), 0, 31, "a fault"}});
+  const std::vector<Json> records = Records(sample, {{now_ - seconds(3), 0, 31, "a fault"}});
   ASSERT_EQ(Kinds(records)[1], "xid");
   EXPECT_EQ(records[1].at("xid"), 31);
   EXPECT_EQ(records[1].at("at"), 1'763'759'997'123);
@@ -256,7 +256,7 @@ TEST_F(SamplerTest, MpsSharesHaveTheirOwnHolders) {
   ASSERT_TRUE(shares.Create(1, "20gb", 1).ok());
   kubelet_.Assign({"ml", "serve", "main", "nvidia.com/gpu-10gb", held});
   const auto look = [&](device::Backend& backend) {
-    return Tell(
+    return Records(
         TakeSample("gpu-1", backend, kubelet_, gpu::Catalogue::Builtin(), nullptr).value())[0];
   };
   const Json layout = look(shares);
@@ -300,27 +300,27 @@ TEST_F(SamplerTest, HybridGpusReportSharingModes) {
   kubelet_.Assign({"ml", "all", "main", "nvidia.com/gpu", whole});
   const NodeSample sample =
       TakeSample("gpu-1", plain, kubelet_, gpu::Catalogue::Builtin(), nullptr, {4}).value();
-  const Json layout = Tell(sample)[0];
+  const Json layout = Records(sample)[0];
   EXPECT_EQ(FindString(layout, "mode"), "hybrid");
-  const JsonArray& told = layout.at("gpus").as_array();
+  const JsonArray& reported = layout.at("gpus").as_array();
   const char* modes[] = {"time slices", "whole", "MIG", ""};
   for (size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(FindString(told[i], "sharing_mode"), modes[i]) << i;
-    EXPECT_EQ(FindString(told[i], "way"), modes[i]) << i;
+    EXPECT_EQ(FindString(reported[i], "sharing_mode"), modes[i]) << i;
+    EXPECT_EQ(FindString(reported[i], "way"), modes[i]) << i;
   }
-  EXPECT_EQ(told[0].at("switches"), Json(JsonArray{"MIG", "MPS", "whole"}));
-  EXPECT_EQ(told[3].at("switches").as_array().size(), 4u);
+  EXPECT_EQ(reported[0].at("switches"), Json(JsonArray{"MIG", "MPS", "whole"}));
+  EXPECT_EQ(reported[3].at("switches").as_array().size(), 4u);
   const Json turn{{"namespace", "ml"}, {"pod", "turn"}, {"container", "main"}};
-  const JsonArray& turns = told[0].at("instances").as_array();
+  const JsonArray& turns = reported[0].at("instances").as_array();
   ASSERT_EQ(turns.size(), 2u);
-  EXPECT_EQ(told[0].at("slots"), 8);
+  EXPECT_EQ(reported[0].at("slots"), 8);
   EXPECT_EQ(turns[0].at("start"), 2);
   EXPECT_EQ(turns[0].at("size"), 2) << "the slots of its placement";
   EXPECT_EQ(turns[0].at("holders"), Json(JsonArray{turn}));
-  EXPECT_TRUE(told[0].at("holders").as_array().empty());
-  EXPECT_EQ(told[1].at("slots"), 0) << "it is not divided";
-  EXPECT_TRUE(told[1].at("instances").as_array().empty());
-  EXPECT_EQ(told[1].at("holders").as_array().size(), 1u);
+  EXPECT_TRUE(reported[0].at("holders").as_array().empty());
+  EXPECT_EQ(reported[1].at("slots"), 0) << "it is not divided";
+  EXPECT_TRUE(reported[1].at("instances").as_array().empty());
+  EXPECT_EQ(reported[1].at("holders").as_array().size(), 1u);
   // A server parses the record and returns it unchanged.
   Json body = layout;
   const auto record = ReadRecord(std::move(body));
@@ -383,7 +383,7 @@ TEST_F(SamplerTest, PartsReplaceTheirInstance) {
   const auto instances_of = [&](device::Backend& backend) {
     const NodeSample sample =
         TakeSample("gpu-1", backend, kubelet_, gpu::Catalogue::Builtin(), nullptr).value();
-    return Tell(sample)[0].at("gpus").as_array()[0].at("instances").as_array();
+    return Records(sample)[0].at("gpus").as_array()[0].at("instances").as_array();
   };
   const Json holder{{"namespace", "ml"}, {"pod", "serve"}, {"container", "main"}};
   const JsonArray parts = instances_of(one.parts);

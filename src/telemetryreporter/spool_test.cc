@@ -264,7 +264,7 @@ TEST_F(SpoolTest, DeliversOrCountsEveryRecordOnFullDisk) {
 
 TEST_F(SpoolTest, KillAtAnyTimeLosesNoAppendedRecord) {
   spool_.reset();
-  int told = 0;
+  int reported = 0;
   for (int round = 1; round <= 5; ++round) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
@@ -278,7 +278,7 @@ TEST_F(SpoolTest, KillAtAnyTimeLosesNoAppendedRecord) {
     waitpid(child, nullptr, 0);
     close(ends[0]);
     ASSERT_GE(here, 5 * round);
-    told += here;
+    reported += here;
   }
   Restart();
   int found = 0;
@@ -287,8 +287,8 @@ TEST_F(SpoolTest, KillAtAnyTimeLosesNoAppendedRecord) {
     ASSERT_TRUE(spool_->Acknowledge(envelope->sequence).ok());
     ++found;
   }
-  EXPECT_GE(found, told);
-  EXPECT_LE(found, told + 5) << "at most one unreported append per kill";
+  EXPECT_GE(found, reported);
+  EXPECT_LE(found, reported + 5) << "at most one unreported append per kill";
   EXPECT_EQ(spool_->Stats().set_aside, 0u);
 }
 

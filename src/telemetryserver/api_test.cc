@@ -279,13 +279,13 @@ TEST_F(ApiTest, SliceHeldAgainCountsOnce) {
         Get("/api/v1/series?metric=memory_used&points=" + std::string(points) + window);
     const Json& one = Find(series, "series")->get_array()[0];
     for (const char* column : {"mean", "max"}) {
-      int told = 0;
+      int values = 0;
       for (const Json& value : Find(one, column)->get_array()) {
         if (value.is_null()) continue;
         EXPECT_DOUBLE_EQ(value.to_number<double>(), 1000) << points << column;
-        ++told;
+        ++values;
       }
-      EXPECT_GT(told, 0) << points;
+      EXPECT_GT(values, 0) << points;
     }
   }
 }
@@ -309,20 +309,20 @@ TEST_F(ApiTest, StreamSendsChanges) {
       {{"kind", "decision"}, {"at", telemetry::kReportStart + 80'000}, {"id", "plan-2"}});
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 2, records)).status.ok());
   ASSERT_TRUE(recorder_->Settle().ok());
-  const std::string told = Drain(*stream);
-  EXPECT_NE(told.find("event: workloads\ndata: {\"changed\":[{\"kind\":\"pod\""),
+  const std::string changes = Drain(*stream);
+  EXPECT_NE(changes.find("event: workloads\ndata: {\"changed\":[{\"kind\":\"pod\""),
             std::string::npos);
-  EXPECT_NE(told.find("\"removed\":[\"uid-team-0-pod-0-0-0\"]"), std::string::npos) << told;
-  EXPECT_NE(told.find("event: decision\ndata: {\"kind\":\"decision\""), std::string::npos);
-  EXPECT_NE(told.find("event: overview\n"), std::string::npos);
+  EXPECT_NE(changes.find("\"removed\":[\"uid-team-0-pod-0-0-0\"]"), std::string::npos) << changes;
+  EXPECT_NE(changes.find("event: decision\ndata: {\"kind\":\"decision\""), std::string::npos);
+  EXPECT_NE(changes.find("event: overview\n"), std::string::npos);
   // A client that reconnects with its last event ID receives what it missed.
   const auto resumed = [&](const std::string& id) {
     auto again = std::move(Ask("/api/v1/stream", "GET", "", {{"last-event-id", id}}).stream);
     return Drain(*again);
   };
   EXPECT_NE(resumed(LastId(hello)).find("event: decision\n"), std::string::npos);
-  EXPECT_EQ(resumed(LastId(told)).find("event: decision\n"), std::string::npos);
-  EXPECT_EQ(resumed(LastId(told)).find("event: reset\n"), std::string::npos);
+  EXPECT_EQ(resumed(LastId(changes)).find("event: decision\n"), std::string::npos);
+  EXPECT_EQ(resumed(LastId(changes)).find("event: reset\n"), std::string::npos);
   EXPECT_NE(resumed("0123456789abcdef.7").find("event: reset\n"), std::string::npos);
 }
 
@@ -331,7 +331,7 @@ TEST_F(ApiTest, StreamSendsRemainingNodesAfterRemoval) {
   Fill();
   auto stream = std::move(Ask("/api/v1/stream").stream);
   const std::string hello = Drain(*stream);
-  const auto tell = [&](int64_t sequence, const char* kind) {
+  const auto report = [&](int64_t sequence, const char* kind) {
     JsonArray records;
     records.push_back({{"kind", kind},
                        {"at", telemetry::kReportStart + 80'000},
@@ -340,11 +340,11 @@ TEST_F(ApiTest, StreamSendsRemainingNodesAfterRemoval) {
     ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", sequence, records)).status.ok());
     ASSERT_TRUE(recorder_->Settle().ok());
   };
-  tell(2, "decision");
+  report(2, "decision");
   EXPECT_NE(Drain(*stream).find("\"all\":[\"" + telemetry::NodeName(0) + "\"]"), std::string::npos);
-  tell(3, "decision");
+  report(3, "decision");
   EXPECT_EQ(Drain(*stream).find("\"all\""), std::string::npos) << "the nodes are the same";
-  tell(4, "removed");
+  report(4, "removed");
   EXPECT_NE(Drain(*stream).find("\"all\":[]"), std::string::npos);
   // A client that reconnects may have seen the node before.
   auto again =

@@ -28,7 +28,7 @@ telemetry::Millis StaleAfter(const RecorderOptions& options) {
 
 double Real(int64_t count) { return static_cast<double>(count); }
 
-bool TellsOfThings(const telemetry::Record& record) {
+bool IsAboutObjects(const telemetry::Record& record) {
   return std::holds_alternative<telemetry::Layout>(record.what) ||
          std::holds_alternative<telemetry::Object>(record.what) ||
          std::holds_alternative<telemetry::Removed>(record.what) ||
@@ -231,7 +231,7 @@ void Recorder::SetBack() {
     }
     live->derived.until = std::min(live->derived.until, now);
     live->derived_flushed = std::min(live->derived_flushed, now);
-    for (auto& [source, told] : live->told_until) told = std::min(told, now);
+    for (auto& [source, until] : live->reported_until) until = std::min(until, now);
     derived_.Restart();
     // Writes the known state: events with equal times do not show which one was reported last.
     const auto write = [&]() -> Status {
@@ -363,14 +363,14 @@ Status Recorder::WriteNewBoot(const Waiting& waiting) {
 
 // Records of one source are ordered as it sent them, even if its clock changed in between.
 void Recorder::Fold(Live& live, telemetry::Envelope& envelope) {
-  telemetry::Millis& told_until = live.told_until[{envelope.source, envelope.boot}];
+  telemetry::Millis& reported_until = live.reported_until[{envelope.source, envelope.boot}];
   const telemetry::Millis oldest = Now() - options_.retention.rollups_5m;
   Pending pending{live.id, {}, {}};
   for (telemetry::Record& record : envelope.records) {
     const auto* readings = std::get_if<telemetry::Readings>(&record.what);
-    if (TellsOfThings(record)) {
-      told_until = std::max(told_until, record.at);
-      telemetry::SetTime(record, told_until);
+    if (IsAboutObjects(record)) {
+      reported_until = std::max(reported_until, record.at);
+      telemetry::SetTime(record, reported_until);
     }
     if (readings != nullptr && record.at >= oldest) {
       const size_t left_out = live.heads.Add(record.at, *readings);

@@ -12,7 +12,7 @@ namespace {
 
 class StateTest : public ::testing::Test {
  protected:
-  State::Effects Tell(Json body, const std::string& source = "cluster") {
+  State::Effects Apply(Json body, const std::string& source = "cluster") {
     const auto record = telemetry::ReadRecord(std::move(body));
     EXPECT_TRUE(record.ok()) << record.status().ToString();
     return state_.Apply(*record, source);
@@ -48,14 +48,14 @@ TEST_F(StateTest, SharesCoverAllSlots) {
 
 TEST_F(StateTest, FreeSliceWithoutDemandIsFragmented) {
   Report({1, 1, 7}, telemetry::kReportStart);
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "big", "pending",
-                            "nvidia.com/mig-3g.20gb"));
+  Apply(telemetry::PodRecord(telemetry::kReportStart, "a", "big", "pending",
+                             "nvidia.com/mig-3g.20gb"));
   EXPECT_DOUBLE_EQ(Now().fragmented, 2.0 / 8);
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "small", "pending",
-                            "nvidia.com/mig-1g.5gb"));
+  Apply(telemetry::PodRecord(telemetry::kReportStart, "a", "small", "pending",
+                             "nvidia.com/mig-1g.5gb"));
   EXPECT_DOUBLE_EQ(Now().free, 1.0 / 8);
   EXPECT_EQ(Now().pods_pending, 2);
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "web", "pending", "ephemeral-storage"));
+  Apply(telemetry::PodRecord(telemetry::kReportStart, "a", "web", "pending", "ephemeral-storage"));
   EXPECT_EQ(Now().pods_pending, 2) << "the pod requests no GPU";
 }
 
@@ -72,30 +72,30 @@ TEST_F(StateTest, MpsGpuCountsLikeMigGpu) {
                 {"size", gib},
                 {"holders", std::move(holders)}};
   };
-  Tell({{"kind", "layout"},
-        {"at", telemetry::kReportStart},
-        {"node", "shared"},
-        {"mode", "mps"},
-        {"gpus", JsonArray{{{"index", 0},
-                            {"gpu", "GPU-s"},
-                            {"product", "NVIDIA A100-SXM4-40GB"},
-                            {"slots", 40},
-                            {"mig", false},
-                            {"instances", JsonArray{share(0, 20, "p"), share(40, 10, "")}}}}}});
+  Apply({{"kind", "layout"},
+         {"at", telemetry::kReportStart},
+         {"node", "shared"},
+         {"mode", "mps"},
+         {"gpus", JsonArray{{{"index", 0},
+                             {"gpu", "GPU-s"},
+                             {"product", "NVIDIA A100-SXM4-40GB"},
+                             {"slots", 40},
+                             {"mig", false},
+                             {"instances", JsonArray{share(0, 20, "p"), share(40, 10, "")}}}}}});
   EXPECT_EQ(Now().slots, 16);
   EXPECT_DOUBLE_EQ(Now().allocated, (6.0 + 4) / 16);
   EXPECT_DOUBLE_EQ(Now().free, (1.0 + 4) / 16);
   EXPECT_EQ(state_.SlicesOf("a", "p").size(), 1U);
-  Tell(
+  Apply(
       telemetry::PodRecord(telemetry::kReportStart, "a", "waits", "pending", "nvidia.com/gpu-5gb"));
   EXPECT_DOUBLE_EQ(Now().free, 2.0 / 16) << "the rest of the GPU; the free share has another size";
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "large", "pending",
-                            "nvidia.com/gpu-10gb"));
+  Apply(telemetry::PodRecord(telemetry::kReportStart, "a", "large", "pending",
+                             "nvidia.com/gpu-10gb"));
   EXPECT_DOUBLE_EQ(Now().free, 4.0 / 16);
-  Tell({{"kind", "gpu"},
-        {"at", telemetry::kReportStart},
-        {"gpu", "GPU-s"},
-        {"metrics", {{"utilization", 0.5}}}});
+  Apply({{"kind", "gpu"},
+         {"at", telemetry::kReportStart},
+         {"gpu", "GPU-s"},
+         {"metrics", {{"utilization", 0.5}}}});
   EXPECT_DOUBLE_EQ(Now().measured, (6.0 + 4) / 16) << "by its GPU";
 }
 
@@ -109,37 +109,37 @@ TEST_F(StateTest, TimeSlicedGpuCountsByItsSlots) {
   };
   const JsonArray held{{{"namespace", "a"}, {"pod", "p"}}};
   const JsonArray switches{"MIG", "MPS"};
-  Tell({{"kind", "layout"},
-        {"at", telemetry::kReportStart},
-        {"node", "hybrid"},
-        {"mode", "hybrid"},
-        {"gpus", JsonArray{{{"index", 0},
-                            {"gpu", "GPU-t"},
-                            {"product", "NVIDIA A100-SXM4-40GB"},
-                            {"slots", 8},
-                            {"mig", false},
-                            {"sharing_mode", "time slices"},
-                            {"switches", switches},
-                            {"instances", JsonArray{turn(0, held), turn(4, {})}}},
-                           {{"index", 1},
-                            {"gpu", "GPU-u"},
-                            {"product", "NVIDIA A100-SXM4-40GB"},
-                            {"way", ""},
-                            {"switches", switches}}}}});
+  Apply({{"kind", "layout"},
+         {"at", telemetry::kReportStart},
+         {"node", "hybrid"},
+         {"mode", "hybrid"},
+         {"gpus", JsonArray{{{"index", 0},
+                             {"gpu", "GPU-t"},
+                             {"product", "NVIDIA A100-SXM4-40GB"},
+                             {"slots", 8},
+                             {"mig", false},
+                             {"sharing_mode", "time slices"},
+                             {"switches", switches},
+                             {"instances", JsonArray{turn(0, held), turn(4, {})}}},
+                            {{"index", 1},
+                             {"gpu", "GPU-u"},
+                             {"product", "NVIDIA A100-SXM4-40GB"},
+                             {"way", ""},
+                             {"switches", switches}}}}});
   EXPECT_EQ(Now().slots, 24);
   EXPECT_DOUBLE_EQ(Now().allocated, (6.0 + 4) / 24);
   EXPECT_DOUBLE_EQ(Now().free, (1.0 + 4 + 8) / 24);
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "waits", "pending",
-                            "nvidia.com/mig-4g.20gb"));
+  Apply(telemetry::PodRecord(telemetry::kReportStart, "a", "waits", "pending",
+                             "nvidia.com/mig-4g.20gb"));
   EXPECT_DOUBLE_EQ(Now().free, 8.0 / 24)
       << "time slices do not fit it, a GPU that may be partitioned does";
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "turns", "pending",
-                            "nvidia.com/gpu.shared"));
+  Apply(telemetry::PodRecord(telemetry::kReportStart, "a", "turns", "pending",
+                             "nvidia.com/gpu.shared"));
   EXPECT_DOUBLE_EQ(Now().free, (4.0 + 8) / 24);
-  Tell({{"kind", "gpu"},
-        {"at", telemetry::kReportStart},
-        {"gpu", "GPU-t"},
-        {"metrics", {{"utilization", 0.5}}}});
+  Apply({{"kind", "gpu"},
+         {"at", telemetry::kReportStart},
+         {"gpu", "GPU-t"},
+         {"metrics", {{"utilization", 0.5}}}});
   EXPECT_DOUBLE_EQ(Now().measured, (6.0 + 4) / 24) << "by its GPU";
 }
 
@@ -153,19 +153,19 @@ TEST_F(StateTest, SlotsWithoutCpuOrMemoryAreStranded) {
                 {"allocatable", {{"cpu", 64}, {"memory", 100'000}}},
                 {"requested", {{"cpu", cpu}, {"memory", 1000}}}};
   };
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "small", "pending",
-                            "nvidia.com/mig-1g.5gb"));
-  Tell(node(62));
+  Apply(telemetry::PodRecord(telemetry::kReportStart, "a", "small", "pending",
+                             "nvidia.com/mig-1g.5gb"));
+  Apply(node(62));
   EXPECT_DOUBLE_EQ(Now().stranded, 0);
-  Tell(node(63));
+  Apply(node(63));
   EXPECT_DOUBLE_EQ(Now().stranded, 2.0 / 8);
   EXPECT_DOUBLE_EQ(Now().free, 0);
 }
 
 TEST_F(StateTest, IgnoresStaleMeasurements) {
   Report({1, 1, 7}, telemetry::kReportStart);
-  Tell(telemetry::PodRecord(telemetry::kReportStart + 60'000, "a", "p", "pending",
-                            "nvidia.com/mig-1g.5gb"));
+  Apply(telemetry::PodRecord(telemetry::kReportStart + 60'000, "a", "p", "pending",
+                             "nvidia.com/mig-1g.5gb"));
   EXPECT_FALSE(Now().used.has_value());
   EXPECT_DOUBLE_EQ(Now().allocated, 6.0 / 8);
 }
@@ -179,7 +179,7 @@ TEST_F(StateTest, BoundsReadingsOutsideLayouts) {
                 {"metrics", {{"power", 1}}}};
   };
   Report({1, 1, 7}, telemetry::kReportStart);
-  for (int i = 0; i < 20'000; ++i) Tell(reading("invented-" + std::to_string(i)), "node/bad");
+  for (int i = 0; i < 20'000; ++i) Apply(reading("invented-" + std::to_string(i)), "node/bad");
   EXPECT_NE(state_.LatestOf("gpu", "invented-0"), nullptr);
   EXPECT_EQ(state_.LatestOf("gpu", "invented-19999"), nullptr);
   Report({3, 2, 7}, telemetry::kReportStart + 300'000);  // with layouts
@@ -193,28 +193,28 @@ TEST_F(StateTest, BoundsReadingsOutsideLayouts) {
 TEST_F(StateTest, WritesOnlyChanges) {
   const Json running = telemetry::PodRecord(telemetry::kReportStart, "a", "p", "running",
                                             "nvidia.com/mig-1g.5gb", "n");
-  EXPECT_EQ(Tell(running).changes.size(), 1U);
+  EXPECT_EQ(Apply(running).changes.size(), 1U);
   Json again = running;
   again.get_object()["at"] = telemetry::kReportStart + 10'000;
-  EXPECT_EQ(Tell(again).changes.size(), 0U);
+  EXPECT_EQ(Apply(again).changes.size(), 0U);
   // A late record belongs to history and does not change the state.
   Json late = telemetry::PodRecord(telemetry::kReportStart - 5'000, "a", "p", "pending",
                                    "nvidia.com/mig-1g.5gb");
-  const auto changes = Tell(late).changes;
+  const auto changes = Apply(late).changes;
   ASSERT_EQ(changes.size(), 2U);
   EXPECT_EQ(changes[1].at, telemetry::kReportStart + 10'000) << "the later record is written again";
-  EXPECT_EQ(Tell(late).changes.size(), 1U) << "the late record is written";
+  EXPECT_EQ(Apply(late).changes.size(), 1U) << "the late record is written";
   EXPECT_EQ(state_.FindPod("a", "p")->state, "running");
 }
 
 TEST_F(StateTest, WritesStartAndEndOfHolds) {
   Report({1, 1, 7}, telemetry::kReportStart);
   EXPECT_EQ(state_.SlicesOf("team-0", "pod-0-0-0").size(), 1U);
-  const auto effects = Tell({{"kind", "layout"},
-                             {"at", telemetry::kReportStart + 1},
-                             {"node", telemetry::NodeName(0)},
-                             {"mode", "mig"},
-                             {"gpus", JsonArray()}});
+  const auto effects = Apply({{"kind", "layout"},
+                              {"at", telemetry::kReportStart + 1},
+                              {"node", telemetry::NodeName(0)},
+                              {"mode", "mig"},
+                              {"gpus", JsonArray()}});
   EXPECT_EQ(effects.holds.size(), 6U);
   EXPECT_FALSE(effects.holds.front().begins);
   EXPECT_TRUE(state_.SlicesOf("team-0", "pod-0-0-0").empty());
@@ -222,13 +222,14 @@ TEST_F(StateTest, WritesStartAndEndOfHolds) {
 
 TEST_F(StateTest, RecordsRestoreState) {
   Report({2, 2, 7}, telemetry::kReportStart);
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "p", "pending", "nvidia.com/mig-1g.5gb"));
-  Tell({{"kind", "quota"},
-        {"at", telemetry::kReportStart},
-        {"type", "ElasticQuota"},
-        {"namespace", "a"},
-        {"name", "q"},
-        {"resources", JsonObject()}});
+  Apply(
+      telemetry::PodRecord(telemetry::kReportStart, "a", "p", "pending", "nvidia.com/mig-1g.5gb"));
+  Apply({{"kind", "quota"},
+         {"at", telemetry::kReportStart},
+         {"type", "ElasticQuota"},
+         {"namespace", "a"},
+         {"name", "q"},
+         {"resources", JsonObject()}});
   State copy;
   for (Json& body : state_.Records()) {
     const auto record = telemetry::ReadRecord(std::move(body));
@@ -246,35 +247,36 @@ TEST_F(StateTest, RemovedNodeReturnsOnlyWithNodeRecord) {
   const auto node = [&](telemetry::Millis at) {
     return Json{{"kind", "node"}, {"at", at}, {"node", name}, {"ready", true}};
   };
-  Tell(node(telemetry::kReportStart));
-  Tell({{"kind", "removed"}, {"at", telemetry::kReportStart + 10}, {"what", "node"}, {"id", name}});
+  Apply(node(telemetry::kReportStart));
+  Apply(
+      {{"kind", "removed"}, {"at", telemetry::kReportStart + 10}, {"what", "node"}, {"id", name}});
   EXPECT_FALSE(state_.nodes().contains(name));
   for (const telemetry::Millis at : {telemetry::kReportStart + 5, telemetry::kReportStart + 20}) {
-    Tell(telemetry::LayoutRecord(at, layout));
+    Apply(telemetry::LayoutRecord(at, layout));
     EXPECT_FALSE(state_.nodes().contains(name)) << at;
   }
-  Tell(node(telemetry::kReportStart + 9));
+  Apply(node(telemetry::kReportStart + 9));
   EXPECT_FALSE(state_.nodes().contains(name)) << "as it was before";
   State copy;
   for (Json& body : state_.Records()) copy.Apply(*telemetry::ReadRecord(std::move(body)), "");
   EXPECT_EQ(copy.Records(), state_.Records());
-  Tell(node(telemetry::kReportStart + 30));
+  Apply(node(telemetry::kReportStart + 30));
   ASSERT_TRUE(state_.nodes().contains(name));
   EXPECT_EQ(state_.nodes().at(name).layout, layout) << "reported before the node";
 }
 
 TEST_F(StateTest, FullListRemovesMissingObjects) {
   Report({2, 1, 7}, telemetry::kReportStart);
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "kept", "running",
-                            "nvidia.com/mig-1g.5gb"));
-  Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "lost", "running",
-                            "nvidia.com/mig-1g.5gb"));
+  Apply(telemetry::PodRecord(telemetry::kReportStart, "a", "kept", "running",
+                             "nvidia.com/mig-1g.5gb"));
+  Apply(telemetry::PodRecord(telemetry::kReportStart, "a", "lost", "running",
+                             "nvidia.com/mig-1g.5gb"));
   const Pod* kept = state_.FindPod("a", "kept");
   ASSERT_NE(kept, nullptr);
-  const auto effects = Tell({{"kind", "present"},
-                             {"at", telemetry::kReportStart + 1},
-                             {"what", "pod"},
-                             {"ids", JsonArray{Json(kept->uid)}}});
+  const auto effects = Apply({{"kind", "present"},
+                              {"at", telemetry::kReportStart + 1},
+                              {"what", "pod"},
+                              {"ids", JsonArray{Json(kept->uid)}}});
   ASSERT_EQ(effects.changes.size(), 2u);
   EXPECT_EQ(effects.changes[0].kind, "removed");
   EXPECT_EQ(effects.changes[1].kind, "gone");
@@ -283,10 +285,10 @@ TEST_F(StateTest, FullListRemovesMissingObjects) {
   EXPECT_TRUE(telemetry::ReadRecord(effects.changes[0].body).ok()) << "history is built from it";
 
   const std::string node = state_.nodes().begin()->first;
-  Tell({{"kind", "present"},
-        {"at", telemetry::kReportStart},
-        {"what", "node"},
-        {"ids", JsonArray{Json(node)}}});
+  Apply({{"kind", "present"},
+         {"at", telemetry::kReportStart},
+         {"what", "node"},
+         {"ids", JsonArray{Json(node)}}});
   EXPECT_EQ(state_.nodes().size(), 1u);
 }
 
@@ -303,19 +305,19 @@ TEST_F(StateTest, LateRecordsDoNotRestoreRemovedObjects) {
                                 "nvidia.com/mig-1g.5gb");
   };
   for (const char* what : {"pod", "node", "quota", "job", "queue", "pool"}) {
-    Tell({{"kind", "present"},
-          {"at", telemetry::kReportStart + 100},
-          {"what", what},
-          {"ids", JsonArray()}});
+    Apply({{"kind", "present"},
+           {"at", telemetry::kReportStart + 100},
+           {"what", what},
+           {"ids", JsonArray()}});
   }
   const auto is_late = [&](Json record) {
     const std::string kind(FindString(record, "kind"));
-    const auto changes = Tell(std::move(record)).changes;
+    const auto changes = Apply(std::move(record)).changes;
     ASSERT_EQ(changes.size(), 2u) << kind << ": present until removed";
-    const size_t told = changes[0].kind == kind ? 0 : 1;
-    EXPECT_EQ(changes[told].kind, kind);
-    EXPECT_EQ(changes[1 - told].kind, "removed");
-    EXPECT_EQ(changes[1 - told].at, telemetry::kReportStart + 100);
+    const size_t reported = changes[0].kind == kind ? 0 : 1;
+    EXPECT_EQ(changes[reported].kind, kind);
+    EXPECT_EQ(changes[1 - reported].kind, "removed");
+    EXPECT_EQ(changes[1 - reported].at, telemetry::kReportStart + 100);
   };
   is_late(pod("p", 50));
   const auto kinds = {"node", "quota", "job", "queue", "pool"};
@@ -328,64 +330,64 @@ TEST_F(StateTest, LateRecordsDoNotRestoreRemovedObjects) {
   EXPECT_TRUE(state_.queues().empty());
   EXPECT_TRUE(state_.pools().empty());
   // Records with a later time are applied.
-  Tell(pod("p", 100));
-  for (const char* kind : kinds) Tell(of(kind, "x", 100));
+  Apply(pod("p", 100));
+  for (const char* kind : kinds) Apply(of(kind, "x", 100));
   EXPECT_EQ(state_.pods().size() + state_.nodes().size() + state_.quotas().size() +
                 state_.jobs().size() + state_.queues().size() + state_.pools().size(),
             6u);
   // The same is true for single removals.
   const std::string uid = state_.pods().begin()->first;
-  Tell({{"kind", "removed"}, {"at", telemetry::kReportStart + 200}, {"what", "pod"}, {"id", uid}});
-  Tell({{"kind", "removed"}, {"at", telemetry::kReportStart + 200}, {"what", "job"}, {"id", "x"}});
-  EXPECT_EQ(Tell(pod("p", 150)).changes.size(), 1u) << "its removal is written";
-  Tell(of("job", "x", 150));
+  Apply({{"kind", "removed"}, {"at", telemetry::kReportStart + 200}, {"what", "pod"}, {"id", uid}});
+  Apply({{"kind", "removed"}, {"at", telemetry::kReportStart + 200}, {"what", "job"}, {"id", "x"}});
+  EXPECT_EQ(Apply(pod("p", 150)).changes.size(), 1u) << "its removal is written";
+  Apply(of("job", "x", 150));
   EXPECT_TRUE(state_.pods().empty());
   EXPECT_TRUE(state_.jobs().empty());
   // A late removal does not delete an object that was reported later.
-  Tell(of("job", "x", 300));
-  const auto changes = Tell({{"kind", "removed"},
-                             {"at", telemetry::kReportStart + 250},
-                             {"what", "job"},
-                             {"id", "x"}})
+  Apply(of("job", "x", 300));
+  const auto changes = Apply({{"kind", "removed"},
+                              {"at", telemetry::kReportStart + 250},
+                              {"what", "job"},
+                              {"id", "x"}})
                            .changes;
   EXPECT_EQ(state_.jobs().size(), 1u);
   EXPECT_EQ(changes.size(), 1u) << "the later record is written again";
-  Tell(of("job", "x", 400));
-  const auto late = Tell({{"kind", "removed"},
-                          {"at", telemetry::kReportStart + 350},
-                          {"what", "job"},
-                          {"id", "x"}})
+  Apply(of("job", "x", 400));
+  const auto late = Apply({{"kind", "removed"},
+                           {"at", telemetry::kReportStart + 350},
+                           {"what", "job"},
+                           {"id", "x"}})
                         .changes;
   EXPECT_EQ(late.back().kind, "job") << "a repeated record was not written";
   EXPECT_EQ(late.back().at, telemetry::kReportStart + 400);
 }
 
 TEST_F(StateTest, DecisionKeepsTimeWhenMade) {
-  const auto tell = [&](telemetry::Millis at, telemetry::Millis made) {
+  const auto report = [&](telemetry::Millis at, telemetry::Millis made) {
     Json decision{{"kind", "decision"}, {"at", telemetry::kReportStart + at}, {"id", "plan/n/u/1"}};
     if (made > 0) decision.get_object()["made"] = telemetry::kReportStart + made;
-    const auto effects = Tell(std::move(decision));
-    const Json& told = state_.decisions().back().second;
-    EXPECT_EQ(told, effects.changes.at(0).body);
-    return telemetry::IntegerOr(told, "made", 0) - telemetry::kReportStart;
+    const auto effects = Apply(std::move(decision));
+    const Json& stored = state_.decisions().back().second;
+    EXPECT_EQ(stored, effects.changes.at(0).body);
+    return telemetry::IntegerOr(stored, "made", 0) - telemetry::kReportStart;
   };
-  EXPECT_EQ(tell(10, 0), 10);
-  EXPECT_EQ(tell(20, 0), 10) << "repeated";
-  EXPECT_EQ(tell(30, 7), 7) << "the reporter knows when it was made";
-  EXPECT_EQ(tell(40, 999), 7) << "a time in the future is ignored";
+  EXPECT_EQ(report(10, 0), 10);
+  EXPECT_EQ(report(20, 0), 10) << "repeated";
+  EXPECT_EQ(report(30, 7), 7) << "the reporter knows when it was made";
+  EXPECT_EQ(report(40, 999), 7) << "a time in the future is ignored";
 }
 
 TEST_F(StateTest, ReadersSeeOnlyTheirNamespaces) {
   Report({2, 1, 7}, telemetry::kReportStart);
   for (const char* ns : {"team-0", "team-1"}) {
-    Tell(telemetry::PodRecord(telemetry::kReportStart, ns, "secret-of-" + std::string(ns),
-                              "pending", "nvidia.com/mig-1g.5gb"));
-    Tell({{"kind", "quota"},
-          {"at", telemetry::kReportStart},
-          {"type", "ElasticQuota"},
-          {"namespace", ns},
-          {"name", "q"},
-          {"resources", JsonObject()}});
+    Apply(telemetry::PodRecord(telemetry::kReportStart, ns, "secret-of-" + std::string(ns),
+                               "pending", "nvidia.com/mig-1g.5gb"));
+    Apply({{"kind", "quota"},
+           {"at", telemetry::kReportStart},
+           {"type", "ElasticQuota"},
+           {"namespace", ns},
+           {"name", "q"},
+           {"resources", JsonObject()}});
   }
   const Reader reader{"kim", false, {"team-1"}};
   const Scope scope(reader, "");
@@ -406,8 +408,8 @@ TEST_F(StateTest, ReadersSeeOnlyTheirNamespaces) {
 
 TEST_F(StateTest, PagesPods) {
   for (int i = 0; i < 25; ++i) {
-    Tell(telemetry::PodRecord(telemetry::kReportStart, "a", "p" + std::to_string(i),
-                              i < 5 ? "pending" : "running", "nvidia.com/mig-1g.5gb"));
+    Apply(telemetry::PodRecord(telemetry::kReportStart, "a", "p" + std::to_string(i),
+                               i < 5 ? "pending" : "running", "nvidia.com/mig-1g.5gb"));
   }
   const Scope all({"root", true, {}}, "");
   PodQuery query{"", "", 10, ""};
@@ -430,16 +432,16 @@ TEST_F(StateTest, AddsAndRemovesJobsAndQueues) {
     return Json{{"kind", "job"}, {"at", at},        {"id", "a/Job/train"}, {"namespace", "a"},
                 {"type", "Job"}, {"name", "train"}, {"completions", done}};
   };
-  EXPECT_EQ(Tell(job(telemetry::kReportStart, 0)).changes.size(), 1U);
-  EXPECT_TRUE(Tell(job(telemetry::kReportStart + 5, 0)).changes.empty()) << "nothing new";
-  EXPECT_EQ(Tell(job(telemetry::kReportStart + 9, 1)).changes.size(), 1U);
-  EXPECT_EQ(Tell(job(telemetry::kReportStart + 7, 0)).changes.size(), 1U)
+  EXPECT_EQ(Apply(job(telemetry::kReportStart, 0)).changes.size(), 1U);
+  EXPECT_TRUE(Apply(job(telemetry::kReportStart + 5, 0)).changes.empty()) << "nothing new";
+  EXPECT_EQ(Apply(job(telemetry::kReportStart + 9, 1)).changes.size(), 1U);
+  EXPECT_EQ(Apply(job(telemetry::kReportStart + 7, 0)).changes.size(), 1U)
       << "late: for history only";
-  Tell({{"kind", "queue"},
-        {"at", telemetry::kReportStart},
-        {"id", "q"},
-        {"namespace", "b"},
-        {"name", "q"}});
+  Apply({{"kind", "queue"},
+         {"at", telemetry::kReportStart},
+         {"id", "q"},
+         {"namespace", "b"},
+         {"name", "q"}});
   ASSERT_EQ(state_.jobs().size(), 1U);
   EXPECT_EQ(*Find(state_.jobs().begin()->second.body, "completions"), Json(1));
   const std::string seen = JobsJson(state_, Scope({"kim", false, {"b"}}, ""), 10);
@@ -450,32 +452,33 @@ TEST_F(StateTest, AddsAndRemovesJobsAndQueues) {
   for (Json& record : state_.Records()) again.Apply(*telemetry::ReadRecord(std::move(record)), "");
   EXPECT_EQ(again.jobs(), state_.jobs());
   EXPECT_EQ(again.queues(), state_.queues());
-  Tell({{"kind", "present"},
-        {"at", telemetry::kReportStart + 20},
-        {"what", "job"},
-        {"ids", JsonArray()}});
-  Tell({{"kind", "removed"}, {"at", telemetry::kReportStart + 20}, {"what", "queue"}, {"id", "q"}});
+  Apply({{"kind", "present"},
+         {"at", telemetry::kReportStart + 20},
+         {"what", "job"},
+         {"ids", JsonArray()}});
+  Apply(
+      {{"kind", "removed"}, {"at", telemetry::kReportStart + 20}, {"what", "queue"}, {"id", "q"}});
   EXPECT_TRUE(state_.jobs().empty());
   EXPECT_TRUE(state_.queues().empty());
 }
 
 TEST_F(StateTest, ListsUnfinishedJobsFirst) {
   const auto job = [&](const std::string& name, int64_t created, int64_t finished) {
-    Tell({{"kind", "job"},
-          {"at", telemetry::kReportStart},
-          {"id", name},
-          {"namespace", "a"},
-          {"name", name},
-          {"created", created},
-          {"finished", finished}});
+    Apply({{"kind", "job"},
+           {"at", telemetry::kReportStart},
+           {"id", name},
+           {"namespace", "a"},
+           {"name", name},
+           {"created", created},
+           {"finished", finished}});
   };
   job("ended", 9, 10);
   job("old", 1, 0);
   job("young", 5, 0);
-  Tell({{"kind", "queue"},
-        {"at", telemetry::kReportStart},
-        {"id", "ClusterQueue/all"},
-        {"name", "all"}});
+  Apply({{"kind", "queue"},
+         {"at", telemetry::kReportStart},
+         {"id", "ClusterQueue/all"},
+         {"name", "all"}});
   const Json all = *ParseJson(JobsJson(state_, Scope({"root", true, {}}, ""), 2));
   EXPECT_EQ(*Find(all, "total"), Json(3));
   const JsonArray& jobs = Find(all, "jobs")->get_array();

@@ -46,14 +46,14 @@ std::shared_ptr<const cluster::Node> NodeObject(const Node& node, size_t index) 
   object->allocatable = Resources(node.cpu_milli, node.memory_mib);
   object->allocatable["pods"] = Quantity::FromValue(std::min(node.pods, kMaxPods));
   for (size_t gpu = 0; gpu < node.gpu_milli.size(); ++gpu) {
-    const auto tell = [&](const char* what, std::string value) {
+    const auto annotate = [&](const char* what, std::string value) {
       object->meta.annotations[fmt::format("{}{}-{}", cluster::kPrefix, what, gpu)] =
           std::move(value);
     };
     const int gone = (kWholeGpu - node.gpu_milli[gpu] + kShareMilli - 1) / kShareMilli;
-    tell("status-model", shared);
-    tell("status-other-model", whole);
-    tell("status-layout", gone > 0 ? fmt::format("{}gb@0:used", gone) : "");
+    annotate("status-model", shared);
+    annotate("status-other-model", whole);
+    annotate("status-layout", gone > 0 ? fmt::format("{}gb@0:used", gone) : "");
   }
   return object;
 }

@@ -62,13 +62,13 @@ TEST(ScalingStudyTest, ReportsPairWithoutEqualWaiting) {
   ScalingStudy study{"bursts", 600, runs, pairs};
   EXPECT_THAT(ToText(study), HasSubstr("0/1"));
   const Json json = ToJson(study);
-  const JsonArray& told = json.at("pairs").as_array();
-  ASSERT_EQ(told.size(), 2U);
-  EXPECT_TRUE(told[0].at("saved").is_null());
-  EXPECT_TRUE(told[0].at("nos").is_null());
-  EXPECT_EQ(FindString(told[0], "tuned"), "nos");
-  EXPECT_TRUE(told[1].at("saved").is_double());
-  EXPECT_EQ(FindString(told[1], "baseline", "layout"), "whole");
+  const JsonArray& reported = json.at("pairs").as_array();
+  ASSERT_EQ(reported.size(), 2U);
+  EXPECT_TRUE(reported[0].at("saved").is_null());
+  EXPECT_TRUE(reported[0].at("nos").is_null());
+  EXPECT_EQ(FindString(reported[0], "tuned"), "nos");
+  EXPECT_TRUE(reported[1].at("saved").is_double());
+  EXPECT_EQ(FindString(reported[1], "baseline", "layout"), "whole");
 }
 
 ScalingStudyOptions Small() {

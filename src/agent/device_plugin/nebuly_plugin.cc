@@ -368,12 +368,12 @@ Result<bool> NebulyPlugin::Arrived(const std::string& key) {
     Json patch = JsonObject();
     MakeObject(patch, "metadata", "annotations")[kReminder] = key;
     const std::string name(FindString(pod, "metadata", "name"));
-    const Status told =
+    const Status annotated =
         client_.Patch(kube::kPods, options_.config_map.ns, name, kube::PatchType::kMerge, patch)
             .status();
-    if (!told.ok()) {  // the file arrives with the kubelet's next sync
+    if (!annotated.ok()) {  // the file arrives with the kubelet's next sync
       Log(LogLevel::kWarn, "failed to annotate Pod of Nebuly's device plugin",
-          {{"pod", name}, {"error", told.message()}});
+          {{"pod", name}, {"error", annotated.message()}});
     }
   }
   return seen || (!unseen && clock_.Now() >= written_ + options_.volume_lag);

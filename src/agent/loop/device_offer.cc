@@ -124,7 +124,7 @@ Result<std::shared_ptr<const cluster::Node>> DeviceOffer::UpdateAllocatable(
     }
   }
   offer_changed_ &= !adopted;
-  drains_.Told(round.unwanted, counts, written ? *written : *round.node, refused, clock.Now());
+  drains_.OnWritten(round.unwanted, counts, written ? *written : *round.node, refused, clock.Now());
   return written;
 }
 

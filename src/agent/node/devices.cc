@@ -154,7 +154,7 @@ std::map<std::string, int64_t> Outstanding(
   for (const auto& pod : pods) {
     if (pod->Finished()) continue;
     for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
-      const int64_t missing = CountOf(amount) - devices.Told(pod->Key(), resource);
+      const int64_t missing = CountOf(amount) - devices.Listed(pod->Key(), resource);
       if (missing > 0) outstanding[resource] += missing;
     }
   }
@@ -194,7 +194,7 @@ bool RunsInitContainers(const cluster::Pod& pod) {
 }
 
 // Devices of a pod that kubelets list: those of containers that keep running.
-std::map<std::string, int64_t> ToBeTold(const cluster::Pod& pod) {
+std::map<std::string, int64_t> ToBeListed(const cluster::Pod& pod) {
   std::map<std::string, int64_t> devices;
   const auto add = [&](const cluster::Container& container) {
     cluster::ResourceList asked = container.limits;
@@ -211,28 +211,28 @@ std::map<std::string, int64_t> ToBeTold(const cluster::Pod& pod) {
 // Resources of which an admitted pod may hold more than the kubelet lists. While init containers
 // run that request more, the listed devices never suffice: they may belong to an earlier pod of the
 // same name.
-std::set<std::string> Untold(const NodeDevices& devices, const Alive& pods) {
-  std::set<std::string> untold;
+std::set<std::string> Unlisted(const NodeDevices& devices, const Alive& pods) {
+  std::set<std::string> unlisted;
   for (const auto& [key, pod] : pods) {
     if (!Admitted(*pod)) continue;
-    std::map<std::string, int64_t> told = ToBeTold(*pod);
+    std::map<std::string, int64_t> expected = ToBeListed(*pod);
     for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
-      const bool hidden = RunsInitContainers(*pod) && told[resource] < CountOf(amount);
-      if (hidden || devices.Told(key, resource) < told[resource]) untold.insert(resource);
+      const bool hidden = RunsInitContainers(*pod) && expected[resource] < CountOf(amount);
+      if (hidden || devices.Listed(key, resource) < expected[resource]) unlisted.insert(resource);
     }
   }
-  return untold;
+  return unlisted;
 }
 
 // By resource: the number of shares, parts of instances, and on hybrid nodes whole GPUs and time
 // slices, that pods hold beyond the listed devices that no listed pod holds.
 std::map<std::string, int64_t> UnseenShares(const NodeDevices& devices, const Alive& pods,
-                                            const std::set<std::string>& untold,
+                                            const std::set<std::string>& unlisted,
                                             const std::map<std::string, std::string>& resources) {
   std::map<std::string, int64_t> unseen;
   const bool hybrid = std::ranges::any_of(
       AllGpus(devices), [](const device::ObservedGpu* gpu) { return gpu->mode.has_value(); });
-  for (const std::string& resource : untold) {
+  for (const std::string& resource : unlisted) {
     const bool whole = resource == gpu::kWholeGpu || resource == gpu::kTimeSlice;
     const bool share = gpu::IsShareResource(resource) || gpu::IsPartResource(resource);
     if (share || (hybrid && whole)) unseen[resource] = 0;
@@ -240,11 +240,11 @@ std::map<std::string, int64_t> UnseenShares(const NodeDevices& devices, const Al
   for (auto& [resource, count] : unseen) {
     for (const auto& [key, pod] : pods) {
       if (!Admitted(*pod)) continue;
-      std::map<std::string, int64_t> held = ToBeTold(*pod);
+      std::map<std::string, int64_t> held = ToBeListed(*pod);
       const cluster::ResourceList asked = cluster::PodRequests(*pod);
       const auto all = asked.find(resource);
       if (RunsInitContainers(*pod) && all != asked.end()) held[resource] = CountOf(all->second);
-      count += std::max<int64_t>(0, held[resource] - devices.Told(key, resource));
+      count += std::max<int64_t>(0, held[resource] - devices.Listed(key, resource));
     }
     for (const auto& [uuid, of] : resources) {
       if (of == resource && !devices.holders.contains(uuid)) --count;
@@ -281,7 +281,7 @@ Holders RememberedOfPods(const NodeDevices& devices, const Holders& seen, const 
     const bool same = pod != nullptr && !holder.uid.empty() && holder.uid == pod->meta.uid;
     if (!same || !resources.contains(uuid) || devices.holders.contains(uuid)) continue;
     const std::string& resource = resources.at(uuid);
-    const bool lacks = devices.Told(holder.pod, resource) < ToBeTold(*pod)[resource];
+    const bool lacks = devices.Listed(holder.pod, resource) < ToBeListed(*pod)[resource];
     if (lacks) remembered[uuid] = holder;
   }
   return remembered;
@@ -330,7 +330,7 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
   for (const kubelet::DeviceAssignment& assignment : assignments) {
     const std::string pod = assignment.ns + "/" + assignment.pod;
     devices.holders[assignment.device_id] = pod;
-    ++devices.told[{pod, assignment.resource}];
+    ++devices.listed[{pod, assignment.resource}];
     held.push_back(assignment.device_id);
     // On other nodes a leftover time slice counts as holding its GPU.
     const auto slice = device::ParseTimeSliceId(assignment.device_id);
@@ -343,9 +343,9 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
   return devices;
 }
 
-int64_t NodeDevices::Told(const std::string& pod, const std::string& resource) const {
-  const auto found = told.find({pod, resource});
-  return found == told.end() ? 0 : found->second;
+int64_t NodeDevices::Listed(const std::string& pod, const std::string& resource) const {
+  const auto found = listed.find({pod, resource});
+  return found == listed.end() ? 0 : found->second;
 }
 
 Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
@@ -360,7 +360,7 @@ Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
   for (const auto& [uuid, holder] : holders) {
     const cluster::Pod* pod = Find(alive, holder.pod);
     const bool theirs = pod != nullptr && holder.uid != pod->meta.uid;
-    if (theirs && resources.contains(uuid)) --devices.told[{holder.pod, resources.at(uuid)}];
+    if (theirs && resources.contains(uuid)) --devices.listed[{holder.pod, resources.at(uuid)}];
   }
   Holders remembered = RememberedOfPods(devices, seen, alive, resources);
   if (lists_nothing || !remembered.empty()) {
@@ -368,19 +368,20 @@ Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
   }
   for (const auto& [uuid, holder] : remembered) {
     devices.holders[uuid] = holder.pod;
-    ++devices.told[{holder.pod, resources.at(uuid)}];
+    ++devices.listed[{holder.pod, resources.at(uuid)}];
     holders[uuid] = holder;
   }
-  const std::set<std::string> untold = Untold(devices, alive);
+  const std::set<std::string> unlisted = Unlisted(devices, alive);
   for (const auto& [uuid, resource] : resources) {
-    if (untold.contains(resource) && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
+    if (unlisted.contains(resource) && !devices.holders.contains(uuid))
+      devices.doubtful.insert(uuid);
   }
-  const bool slices = untold.contains(std::string(gpu::kTimeSlice));
+  const bool slices = unlisted.contains(std::string(gpu::kTimeSlice));
   // A leftover time slice may hold the whole GPU.
   for (const std::string& uuid : devices.undivided) {
     if (slices && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
   }
-  const std::map<std::string, int64_t> unseen = UnseenShares(devices, alive, untold, resources);
+  const std::map<std::string, int64_t> unseen = UnseenShares(devices, alive, unlisted, resources);
   devices.unseen_shares = !unseen.empty();
   DoubtInstancesOfParts(unseen, devices);
   return holders;

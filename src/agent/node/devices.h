@@ -39,7 +39,7 @@ struct NodeDevices {
   std::set<std::string> unhealthy;    // UUIDs that no new pod may get
   // Number of devices of a resource that a pod ("ns/name") holds according to the kubelet,
   // including those of GPUs that cannot be read.
-  std::map<std::pair<std::string, std::string>, int64_t> told;
+  std::map<std::pair<std::string, std::string>, int64_t> listed;
   // UUIDs that a pod may hold although the kubelet does not list them.
   std::set<std::string> doubtful;
   // True if pods hold shares that neither the kubelet nor the agent lists: an earlier agent created
@@ -51,7 +51,7 @@ struct NodeDevices {
 
   // Devices that are held, or doubtful.
   std::set<std::string> Held() const;
-  int64_t Told(const std::string& pod, const std::string& resource) const;
+  int64_t Listed(const std::string& pod, const std::string& resource) const;
 };
 
 struct Holder {

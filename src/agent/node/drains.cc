@@ -18,8 +18,8 @@ void Drains::Look(const Instances& unwanted, const Counts& counts, const cluster
   }
 }
 
-void Drains::Told(const Instances& unwanted, const Counts& counts, const cluster::Node& node,
-                  bool refused, Time now) {
+void Drains::OnWritten(const Instances& unwanted, const Counts& counts, const cluster::Node& node,
+                       bool refused, Time now) {
   Look(unwanted, counts, node);
   for (const auto& [uuid, resource] : unwanted) {
     Entry& entry = entries_[uuid];

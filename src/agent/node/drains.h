@@ -30,8 +30,8 @@ class Drains {
   // `node`: as last known. An instance that the node counts again starts its drain over.
   void Look(const Instances& unwanted, const Counts& counts, const cluster::Node& node);
   // The same after the node has been written. `refused`: the counts could not be written.
-  void Told(const Instances& unwanted, const Counts& counts, const cluster::Node& node,
-            bool refused, Time now);
+  void OnWritten(const Instances& unwanted, const Counts& counts, const cluster::Node& node,
+                 bool refused, Time now);
   bool Drained(const std::string& uuid, Time now) const;
   // Time::max() until the node stops counting it. REQUIRES: the instance is unwanted.
   Time DrainedAt(const std::string& uuid) const;

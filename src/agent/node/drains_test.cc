@@ -17,7 +17,9 @@ class DrainsTest : public ::testing::Test {
  protected:
   void NodeShows(int64_t devices) { node_.allocatable[kSlice] = Quantity::FromValue(devices); }
   void Look() { drains_.Look(unwanted_, {{kSlice, 1}}, node_); }
-  void Told(bool refused = false) { drains_.Told(unwanted_, {{kSlice, 1}}, node_, refused, now_); }
+  void OnWritten(bool refused = false) {
+    drains_.OnWritten(unwanted_, {{kSlice, 1}}, node_, refused, now_);
+  }
 
   Time now_{seconds(1000)};
   cluster::Node node_;
@@ -27,7 +29,7 @@ class DrainsTest : public ::testing::Test {
 
 TEST_F(DrainsTest, IsDrainedAMomentAfterNodeStoppedCounting) {
   NodeShows(1);
-  Told();
+  OnWritten();
   EXPECT_FALSE(drains_.Drained("x", now_));
   EXPECT_EQ(drains_.DrainedAt("x"), now_ + kSettle);
   EXPECT_TRUE(drains_.Drained("x", now_ + kSettle));
@@ -41,18 +43,18 @@ TEST_F(DrainsTest, InstanceDoesNotDrainBeforeNodeIsWritten) {
 
 TEST_F(DrainsTest, RestartsDrainWhenNodeCountsInstanceAgain) {
   NodeShows(1);
-  Told();
+  OnWritten();
   NodeShows(2);
   now_ += kSettle / 2;
   Look();
   NodeShows(1);
-  Told();
+  OnWritten();
   EXPECT_EQ(drains_.DrainedAt("x"), now_ + kSettle);
 }
 
 TEST_F(DrainsTest, ForgetsInstanceThatIsWantedAgain) {
   NodeShows(1);
-  Told();
+  OnWritten();
   unwanted_.clear();
   Look();
   unwanted_ = {{"x", kSlice}};
@@ -63,14 +65,14 @@ TEST_F(DrainsTest, ForgetsInstanceThatIsWantedAgain) {
 
 TEST_F(DrainsTest, InstanceStaysAsLongAsNodeCountsIt) {
   NodeShows(2);
-  Told();
+  OnWritten();
   EXPECT_EQ(drains_.DrainedAt("x"), Time::max());
   EXPECT_FALSE(drains_.Drained("x", now_ + kTimeout * 10));
 }
 
 TEST_F(DrainsTest, IsDrainedAfterTimeoutIfNodeCannotBeWritten) {
   NodeShows(2);
-  Told(/*refused=*/true);
+  OnWritten(/*refused=*/true);
   EXPECT_FALSE(drains_.Drained("x", now_ + kTimeout - kSettle));
   EXPECT_TRUE(drains_.Drained("x", now_ + kTimeout));
 }

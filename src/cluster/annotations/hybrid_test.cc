@@ -95,7 +95,7 @@ TEST(HybridTest, StatusSurvivesRoundTrip) {
   const NodeGpus gpus = ReadNodeGpus(node, Builtin());
   ASSERT_THAT(gpus.problems, IsEmpty());
   node.meta.annotations.clear();
-  EXPECT_FALSE(ReadNodeGpus(node, Builtin()).managed) << "no agent has told what they may be";
+  EXPECT_FALSE(ReadNodeGpus(node, Builtin()).managed) << "no agent has reported what they may be";
   Apply(StatusPatch(node, gpus.gpus, "7", true), node.meta.annotations);
   EXPECT_EQ(ReadNodeGpus(node, Builtin()).gpus, gpus.gpus);
   node.meta.labels[std::string(kPartitioningLabel)] = "mig";

@@ -182,7 +182,7 @@ class NodeReader {
   }
 
   const gpu::Model* ModelOf(int index, const ReportedGpu& reported) {
-    if (mode_ == SharingMode::kHybrid) return ToldModel(index, reported.model);
+    if (mode_ == SharingMode::kHybrid) return NamedModel(index, reported.model);
     if (reported.model.empty()) return LabelledModel();
     if (mode_ == SharingMode::kMps) return SharedModel(index, reported.model);
     const gpu::Model* model = FindModel(catalogue_, reported.model);
@@ -196,7 +196,7 @@ class NodeReader {
 
   // The model that the annotation names. Labels do not describe the sharing mode of a GPU on a
   // hybrid node.
-  const gpu::Model* ToldModel(int index, std::string_view name) {
+  const gpu::Model* NamedModel(int index, std::string_view name) {
     if (name.empty()) return nullptr;  // the agent cannot read the GPU now, or has not read it yet
     const gpu::Model* model = FindAnyModel(catalogue_, name);
     if (model == nullptr) {
@@ -209,7 +209,7 @@ class NodeReader {
 
   const gpu::Model* OtherModelOf(int index, const gpu::Model& model, const ReportedGpu& reported) {
     if (mode_ != SharingMode::kHybrid || reported.other_model.empty()) return nullptr;
-    const gpu::Model* other = ToldModel(index, reported.other_model);
+    const gpu::Model* other = NamedModel(index, reported.other_model);
     // A resource must identify the model that it belongs to.
     if (other == nullptr || other->counted() != model.counted()) return other;
     Problem(index, fmt::format("it cannot be {} in place of {}", other->name(), model.name()));
@@ -434,7 +434,7 @@ namespace {
 
 // The agent of nos reports an MPS model for each GPU that it shares. Agents of other versions and
 // Nebuly's device plugin do not.
-bool TellsOfShares(const Node& node) {
+bool ReportsShares(const Node& node) {
   const StringMap& all = node.meta.annotations;
   const std::string start = fmt::format("{}status-model-", kPrefix);
   for (auto at = all.lower_bound(start); at != all.end() && at->first.starts_with(start); ++at) {
@@ -444,7 +444,7 @@ bool TellsOfShares(const Node& node) {
 }
 
 // An agent that supports hybrid nodes reports the other model of each GPU.
-bool TellsOfModes(const Node& node) {
+bool ReportsModes(const Node& node) {
   const std::string start = fmt::format("{}status-other-model-", kPrefix);
   const auto at = node.meta.annotations.lower_bound(start);
   return at != node.meta.annotations.end() && at->first.starts_with(start);
@@ -463,8 +463,8 @@ std::string_view RequestedSharingMode(const Node& node) {
 SharingMode SharingModeOf(const Node& node) {
   const std::string_view mode = RequestedSharingMode(node);
   if (mode == "mig") return SharingMode::kMig;
-  if (mode == "mps") return TellsOfShares(node) ? SharingMode::kMps : SharingMode::kNone;
-  if (mode == "hybrid") return TellsOfModes(node) ? SharingMode::kHybrid : SharingMode::kNone;
+  if (mode == "mps") return ReportsShares(node) ? SharingMode::kMps : SharingMode::kNone;
+  if (mode == "hybrid") return ReportsModes(node) ? SharingMode::kHybrid : SharingMode::kNone;
   return SharingMode::kNone;
 }
 

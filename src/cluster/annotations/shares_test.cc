@@ -43,7 +43,7 @@ TEST(ReadSharesTest, ReadsSharesOfAnySize) {
   EXPECT_EQ(gpu.instances[1].pod, "ml/train");
   EXPECT_EQ(gpu.Used()->free_slots(), 29);
   EXPECT_EQ(gpu.All()->free_slots(), 12);
-  EXPECT_EQ(gpus.gpus[1].model->name(), "MPS-39GB") << "by the label until the agent tells";
+  EXPECT_EQ(gpus.gpus[1].model->name(), "MPS-39GB") << "by the label until the agent reports";
   EXPECT_FALSE(gpus.gpus[1].reported);
 }
 

@@ -146,14 +146,14 @@ void ReadTarget(Field& from, ScaleTarget& to) {
 void ReadSpec(Field& spec, NodePool& to, ResourceList& beside) {
   ResourceList& own = to.resources;
   const auto read_gpus = [&](Field& gpu) {
-    to.gpu_told = gpu.Present();
+    to.gpu_specified = gpu.Present();
     ReadGpus(gpu, to.gpu);
   };
   const auto read_taints = [&](Field& taints) {
-    to.taints_told = taints.Present();
+    to.taints_specified = taints.Present();
     ReadTaints(taints, to.taints);
   };
-  to.gpu_told = to.taints_told = false;
+  to.gpu_specified = to.taints_specified = false;
   spec.Members(At("gpu", read_gpus), At("cpu", Resource(own, "cpu")),
                At("memory", Resource(own, "memory")), At("pods", Resource(own, "pods")),
                At("resources", beside), At("labels", to.labels, ReadLabels),
@@ -321,7 +321,7 @@ Status CheckPartitioningLabel(const NodePool& pool) {
   if (label == pool.labels.end() || label->second == NameOf(pool.gpu.partitioning)) {
     return Status::Ok();
   }
-  if (pool.learns && !pool.gpu_told) return Status::Ok();
+  if (pool.learns && !pool.gpu_specified) return Status::Ok();
   return Wrong("gpu.partitioning",
                fmt::format("is {}, but label {} is {}: say the same", NameOf(pool.gpu.partitioning),
                            kPartitioningLabel, Quoted(label->second)));

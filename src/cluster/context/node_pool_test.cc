@@ -175,12 +175,12 @@ TEST(NodePoolTest, LearnsOmittedFields) {
   EXPECT_FALSE(pool.learns) << "no GPUs is what it says";
   ASSERT_TRUE(Read("cpu: 1, " + rest, pool).ok());
   EXPECT_TRUE(pool.learns);
-  EXPECT_FALSE(pool.gpu_told);
-  EXPECT_FALSE(pool.taints_told);
+  EXPECT_FALSE(pool.gpu_specified);
+  EXPECT_FALSE(pool.taints_specified);
   EXPECT_FALSE(pool.resources.contains("pods"));
   ASSERT_TRUE(Read("gpu: {count: 0}, taints: [], " + rest, pool).ok());
-  EXPECT_TRUE(pool.gpu_told);
-  EXPECT_TRUE(pool.taints_told);
+  EXPECT_TRUE(pool.gpu_specified);
+  EXPECT_TRUE(pool.taints_specified);
   // The properties of its nodes are not known yet.
   const Status labelled = Read("labels: {nos.nebuly.com/gpu-partitioning: mig}, " + rest, pool);
   EXPECT_TRUE(labelled.ok()) << labelled.message();

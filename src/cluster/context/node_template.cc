@@ -278,8 +278,8 @@ std::optional<NodeTemplate> Learn(const NodePool& pool, std::span<const NodePtr>
 NodePool WithTemplate(NodePool pool) {
   const NodeTemplate* known = Remembered(pool);
   if (!pool.learns || known == nullptr) return pool;
-  if (!pool.gpu_told) pool.gpu = known->gpu;
-  if (!pool.taints_told) pool.taints = known->taints;
+  if (!pool.gpu_specified) pool.gpu = known->gpu;
+  if (!pool.taints_specified) pool.taints = known->taints;
   pool.resources.insert(known->resources.begin(), known->resources.end());
   pool.resources.try_emplace("pods", kDefaultPods);
   pool.labels.insert(known->labels.begin(), known->labels.end());

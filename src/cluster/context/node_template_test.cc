@@ -18,7 +18,7 @@ class NodeTemplateTest : public ::testing::Test {
     pool_.meta.name = "a";
     pool_.labels = pool_.node_selector = {{"pool", "a"}};
     pool_.learns = true;
-    pool_.gpu_told = pool_.taints_told = false;
+    pool_.gpu_specified = pool_.taints_specified = false;
   }
   cluster::Node& Node(const std::string& name, const std::string& cpu = "8",
                       const std::string& memory = "32Gi") {
@@ -196,7 +196,7 @@ TEST_F(NodeTemplateTest, SpecTakesPrecedence) {
   EXPECT_EQ(made.resources.at("cpu").Value(), 4);
   EXPECT_EQ(made.resources.at("memory").ToBinaryString(), "32Gi");
   EXPECT_EQ(made.labels.at("tier"), "mine");
-  pool_.gpu_told = true;
+  pool_.gpu_specified = true;
   EXPECT_EQ(WithTemplate(pool_).gpu.count, 0);
   pool_.learns = false;
   made = WithTemplate(pool_);

@@ -128,13 +128,13 @@ std::string OidcSignIn::SetCookie(std::string_view name, std::string_view value,
 }
 
 std::optional<net::HttpResponse> OidcSignIn::Answer(const net::HttpRequest& request,
-                                                    const Tell& tell) {
+                                                    const Report& report) {
   const std::string path = request.target.substr(0, request.target.find('?'));
   const bool leaves = path == "/logout";
   if (!has_login() || (path != "/login" && path != kCallback && !leaves)) return std::nullopt;
-  if (leaves) return Logout(request, tell);
+  if (leaves) return Logout(request, report);
   if (request.method != "GET") return PageOf(405, "sign in by GET");
-  return path == "/login" ? Login() : Return(request, tell);
+  return path == "/login" ? Login() : Return(request, report);
 }
 
 net::HttpResponse OidcSignIn::Login() {
@@ -166,10 +166,10 @@ Result<Json> OidcSignIn::Redeem(const net::HttpRequest& request) {
   return issuer_.Redeem(ParameterOf(request, "code"), *begun);
 }
 
-net::HttpResponse OidcSignIn::Return(const net::HttpRequest& request, const Tell& tell) {
+net::HttpResponse OidcSignIn::Return(const net::HttpRequest& request, const Report& report) {
   auto subject = Redeem(request);
   const std::string who = subject.ok() ? std::string(FindString(*subject, "user")) : std::string();
-  tell("sign-in", who, subject.status());
+  report("sign-in", who, subject.status());
   if (!subject.ok()) {
     const Code code = subject.status().code();
     const int answer = code == Code::kPermission ? 403 : code == Code::kInvalid ? 400 : 503;
@@ -184,12 +184,12 @@ net::HttpResponse OidcSignIn::Return(const net::HttpRequest& request, const Tell
   return response;
 }
 
-net::HttpResponse OidcSignIn::Logout(const net::HttpRequest& request, const Tell& tell) {
+net::HttpResponse OidcSignIn::Logout(const net::HttpRequest& request, const Report& report) {
   if (request.method != "POST") return PageOf(405, "sign out by POST");
   const Status own = net::CheckSameSite(request);
   if (!own.ok()) return PageOf(403, own.message());
   if (const auto subject = SubjectOf(request)) {
-    tell("sign-out", std::string(FindString(*subject, "user")), Status::Ok());
+    report("sign-out", std::string(FindString(*subject, "user")), Status::Ok());
   }
   sessions_.Close(CookieOf(request, NameOf(kSession)));
   net::HttpResponse response;

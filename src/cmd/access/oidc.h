@@ -31,7 +31,7 @@ void DescribeOidc(ConfigFields& fields, OidcConfig& config);
 class OidcSignIn {
  public:
   // Receives sign-ins, sign-outs and failures, with the reason.
-  using Tell = std::function<void(const char* action, const std::string& who, const Status& how)>;
+  using Report = std::function<void(const char* action, const std::string& who, const Status& how)>;
 
   // Error: kInvalid with the problem of the configuration.
   static Result<std::unique_ptr<OidcSignIn>> Make(const OidcConfig& config, const Clock& clock);
@@ -44,15 +44,15 @@ class OidcSignIn {
   // User and groups of a browser's session.
   std::optional<Json> SubjectOf(const net::HttpRequest& request) const;
   // nullopt: the request is not for sign-in. Thread-safe, as is the whole class.
-  std::optional<net::HttpResponse> Answer(const net::HttpRequest& request, const Tell& tell);
+  std::optional<net::HttpResponse> Answer(const net::HttpRequest& request, const Report& report);
   // True if browsers can sign in.
   bool has_login() const { return !issuer_.options().redirect_url.empty(); }
 
  private:
   OidcSignIn(const OidcConfig& config, const Clock& clock);
   net::HttpResponse Login();
-  net::HttpResponse Return(const net::HttpRequest& request, const Tell& tell);
-  net::HttpResponse Logout(const net::HttpRequest& request, const Tell& tell);
+  net::HttpResponse Return(const net::HttpRequest& request, const Report& report);
+  net::HttpResponse Logout(const net::HttpRequest& request, const Report& report);
   Result<Json> Redeem(const net::HttpRequest& request);
   std::string NameOf(std::string_view cookie) const;
   std::string SetCookie(std::string_view name, std::string_view value, std::string_view same_site,

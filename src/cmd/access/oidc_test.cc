@@ -34,7 +34,7 @@ class OidcTest : public ::testing::Test {
     auto answer =
         oidc_->Answer({method, target, more, ""},
                       [&](const char* action, const std::string& who, const Status& how) {
-                        told_.push_back(std::string(action) + " " + who + " " + how.message());
+                        reported_.push_back(std::string(action) + " " + who + " " + how.message());
                       });
     EXPECT_TRUE(answer.has_value()) << target;
     return answer ? std::move(*answer) : net::HttpResponse();
@@ -81,7 +81,7 @@ class OidcTest : public ::testing::Test {
   ManualClock clock_{Time(std::chrono::seconds(kNow))};
   OidcConfig config_;
   std::unique_ptr<OidcSignIn> oidc_;
-  std::vector<std::string> told_;
+  std::vector<std::string> reported_;
 };
 
 TEST_F(OidcTest, BrowserSignsInAndOut) {
@@ -98,7 +98,7 @@ TEST_F(OidcTest, BrowserSignsInAndOut) {
   const auto subject = SubjectOf("theme=dark; " + cookie);
   ASSERT_TRUE(subject.has_value());
   EXPECT_EQ(FindString(*subject, "user"), provider_.url() + "#kim");
-  EXPECT_EQ(told_.back(), "sign-in " + provider_.url() + "#kim ");
+  EXPECT_EQ(reported_.back(), "sign-in " + provider_.url() + "#kim ");
   EXPECT_FALSE(SubjectOf(cookie + "; __Host-nos-session=other"))
       << "a duplicate cookie is ambiguous";
   EXPECT_FALSE(SubjectOf("x" + cookie));
@@ -150,7 +150,7 @@ TEST_F(OidcTest, RejectsCallbackOfOtherBrowserOrCode) {
   provider_.Grant("e", late.challenge, TokenWith(late.nonce));
   clock_.Advance(std::chrono::minutes(11));
   refused("code=e&state=" + late.state, late.cookie);
-  EXPECT_EQ(told_.size(), 9U);
+  EXPECT_EQ(reported_.size(), 9U);
 }
 
 TEST_F(OidcTest, ReportsUnreachableProvider) {

@@ -192,8 +192,8 @@ Result<bool> ReaderRights::AskAboutNamed(const std::string& key, const Json& sub
     auto& named = known->second.named;
     std::erase_if(named, [&](const auto& entry) { return entry.second.until <= now; });
     const auto found = named.find(ns);
-    const std::optional<bool> told = found == named.end() ? std::nullopt : found->second.sees;
-    if (told) return *told;
+    const std::optional<bool> cached = found == named.end() ? std::nullopt : found->second.sees;
+    if (cached) return *cached;
     if (found == named.end() && named.size() >= kMaxNamed) {
       return Status(Code::kExhausted,
                     "too many namespaces were named that you do not see: come again in a minute");

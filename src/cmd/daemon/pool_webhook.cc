@@ -15,7 +15,7 @@ namespace {
 
 constexpr Duration kTimeout = std::chrono::seconds(10);
 constexpr size_t kMaxAnswerBytes = 64 << 10;
-constexpr size_t kMaxToldOfAnswer = 200;
+constexpr size_t kMaxAnswerReported = 200;
 
 // "hooks.example:8443" of "https://hooks.example:8443/nos/"; "" if `url` is not an absolute URL.
 std::string_view AuthorityOf(std::string_view url) {
@@ -83,7 +83,7 @@ Result<std::string> Call(const PoolWebhookConfig& config, const std::function<bo
   const Status status = kube::StatusOf(answer);
   if (status.ok()) return answer.text == "null" ? std::string() : answer.text;
   return Status(status.code(), fmt::format("the webhook answered {}: {}", answer.code,
-                                           Shortened(answer.text, kMaxToldOfAnswer)));
+                                           Shortened(answer.text, kMaxAnswerReported)));
 }
 
 }  // namespace

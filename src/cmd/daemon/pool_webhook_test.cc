@@ -80,9 +80,9 @@ TEST_F(PoolWebhookTest, SendsGetAndPostToUrlAsWritten) {
   EXPECT_EQ(HeaderOfLast("authorization"), "");
 
   Answer(204, "");
-  const auto told = Call("POST", base_ + "/pools", R"({"replicas":3})");
-  ASSERT_TRUE(told.ok()) << told.status().ToString();
-  EXPECT_EQ(*told, "");
+  const auto posted = Call("POST", base_ + "/pools", R"({"replicas":3})");
+  ASSERT_TRUE(posted.ok()) << posted.status().ToString();
+  EXPECT_EQ(*posted, "");
   EXPECT_EQ(Last().method, "POST");
   EXPECT_EQ(Last().body, R"({"replicas":3})");
   EXPECT_EQ(HeaderOfLast("content-type"), "application/json");
@@ -111,10 +111,10 @@ TEST_F(PoolWebhookTest, RejectsUrlsThatLeaveThePrefix) {
 
 TEST_F(PoolWebhookTest, ErrorContainsAnswerOfWebhook) {
   Answer(409, "somebody else has changed it");
-  const Status told = Call("POST", base_ + "/", "{}").status();
-  EXPECT_EQ(told.code(), Code::kConflict);
-  EXPECT_NE(told.message().find("409: somebody else has changed it"), std::string::npos)
-      << told.message();
+  const Status refused = Call("POST", base_ + "/", "{}").status();
+  EXPECT_EQ(refused.code(), Code::kConflict);
+  EXPECT_NE(refused.message().find("409: somebody else has changed it"), std::string::npos)
+      << refused.message();
   Answer(503, "");
   EXPECT_EQ(Call("GET", base_ + "/").status().code(), Code::kUnavailable);
 }

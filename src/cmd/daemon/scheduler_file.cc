@@ -41,7 +41,7 @@ struct Documents {
   const Json* own = nullptr;
 };
 
-Result<Documents> Tell(const std::vector<Json>& documents) {
+Result<Documents> FindDocuments(const std::vector<Json>& documents) {
   Documents found;
   for (const Json& document : documents) {
     const std::string_view kind = FindString(document, "kind");
@@ -75,7 +75,7 @@ void Note(const std::vector<std::string>& notes) {
 Result<SchedulerFile> ParseSchedulerFile(std::string_view text,
                                          const scheduling::ConfigurationUse& asked) {
   NOS_ASSIGN(const std::vector<Json> all, ParseYaml(text));
-  NOS_ASSIGN(const Documents documents, Tell(all));
+  NOS_ASSIGN(const Documents documents, FindDocuments(all));
   scheduling::ConfigurationUse use = asked;
   if (use.simulates && documents.own != nullptr) use.default_name = kOurScheduler;
   SchedulerFile file{scheduling::DefaultConfiguration(use), {}};

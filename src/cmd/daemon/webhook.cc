@@ -84,7 +84,7 @@ Result<std::unique_ptr<Webhook>> Webhook::Start(WebhookConfig config,
   }
   options.tls = net::TlsFiles{webhook->config_.certificate_file, webhook->config_.key_file};
   NOS_RETURN_IF_ERROR(webhook->Listen(std::move(options)));
-  webhook->Tell(Status::Ok());
+  webhook->SetStatus(Status::Ok());
   return webhook;
 }
 
@@ -111,7 +111,7 @@ Status Webhook::Ready() const {
   return Status::Ok();
 }
 
-void Webhook::Tell(const Status& status) {
+void Webhook::SetStatus(const Status& status) {
   const std::scoped_lock lock(mutex_);
   status_ = status;
 }
@@ -138,7 +138,7 @@ void Webhook::Run() {
           {{"error", error.ToString()}});
     }
     said = error;
-    if (certificate.kept() != nullptr) Tell(Serve(*certificate.kept()));
+    if (certificate.kept() != nullptr) SetStatus(Serve(*certificate.kept()));
     const Duration wait = certificate.NextDue() - clock.Now();
     bell_.Wait(std::clamp<Duration>(wait, std::chrono::milliseconds(1), kMaxWait));
   }

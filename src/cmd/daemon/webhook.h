@@ -63,7 +63,7 @@ class Webhook {
   Status Listen(net::HttpServerOptions options);
   void Run();
   Status Serve(const controllers::KeptCertificate& kept);
-  void Tell(const Status& status);
+  void SetStatus(const Status& status);
   net::HttpResponse Respond(const net::HttpRequest& request) const;
 
   const WebhookConfig config_;

@@ -132,10 +132,10 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
                                                {"caches", [&] { return report.Synced(); }},
                                                {"lease", [&] { return leader.error(); }}},
                                               metrics, [&] { leader.Report(metrics); }));
-  kube::Workers binders(metered, kBinders), teller(metered, 1);
+  kube::Workers binders(metered, kBinders), reporter(metered, 1);
   const SystemClock clock;
   ActiveReplica replica(flags.config, std::move(rules),
-                        {&binders, &teller,
+                        {&binders, &reporter,
                          [&] {
                            runner.Poke(clock.Now());
                            bell.Ring();

@@ -218,7 +218,7 @@ std::vector<HistoryRow> HistoryRows(const std::vector<Json>& events, const Json&
     layouts[std::string(FindString(node, "node"))] = LayoutOf(node);
   }
   std::vector<HistoryRow> rows;
-  std::map<std::string, size_t> told;  // row of a decision in a state
+  std::map<std::string, size_t> decision_rows;  // row of a decision in a state
   for (const Json& body : events) {
     HistoryRow row = RowOf(body);
     if (FindString(body, "kind") == "layout") {
@@ -230,7 +230,7 @@ std::vector<HistoryRow> HistoryRows(const std::vector<Json>& events, const Json&
     }
     if (row.what.empty()) continue;
     if (FindString(body, "kind") == "decision") {
-      const auto [known, fresh] = told.try_emplace(
+      const auto [known, fresh] = decision_rows.try_emplace(
           fmt::format("{}/{}", FindString(body, "state"), FindString(body, "id")), rows.size());
       if (!fresh) {  // it has served more pods meanwhile
         rows[known->second].what = std::move(row.what);

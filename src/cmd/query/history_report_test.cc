@@ -94,15 +94,15 @@ TEST(History, ShowsDecisionsEventsAndXids) {
 }
 
 TEST(History, ShowsDecisionOncePerState) {
-  const auto told = [](const std::string& state, const std::string& pods) {
+  const auto decision = [](const std::string& state, const std::string& pods) {
     return Parsed(
         R"({"kind":"decision","at":1,"id":"p","type":"plan","summary":"repartitioned","state":")" +
         state + R"(","pods":[)" + pods + "]}");
   };
   const std::string a = R"({"namespace":"n","name":"a"})", b = R"({"namespace":"n","name":"b"})";
-  const auto rows = HistoryRows(
-      {told("planned", ""), told("applied", a), told("applied", std::string(a).append(",") + b)},
-      {});
+  const auto rows = HistoryRows({decision("planned", ""), decision("applied", a),
+                                 decision("applied", std::string(a).append(",") + b)},
+                                {});
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[1].what, "applied: repartitioned; for n/a, n/b");
 }

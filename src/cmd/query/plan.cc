@@ -108,12 +108,12 @@ controllers::GangedPods WithKnownGangs(Pods pending, const ClusterObjects& input
   const cluster::ClusterContext around = input.around.value_or(cluster::ClusterContext());
   auto ganged = controllers::WithGangs(std::move(pending), input.pods, around,
                                        controllers::SliceReservations({}), now);
-  const size_t untold = std::erase_if(ganged.gangs, [&](const planning::Gang& gang) {
+  const size_t unknown = std::erase_if(ganged.gangs, [&](const planning::Gang& gang) {
     return (input.is_dump || !input.around) && !gang.members.empty() &&
            MissesGroups(*ganged.pods[gang.members[0]], around);
   });
-  if (untold > 0) {
-    std::cerr << "note: pods of " << untold << (untold == 1 ? " group" : " groups")
+  if (unknown > 0) {
+    std::cerr << "note: pods of " << unknown << (unknown == 1 ? " group" : " groups")
               << " are planned for one by one, for the dump does not say how many of them are "
                  "placed together; add that with: kubectl get nodes,pods,podgroups -A -o yaml\n";
   }

@@ -85,7 +85,7 @@ Printout ReportPools(const LiveCluster& live, Time now) {
     const State state = StateOf(pool, live.snapshot.catalogue(), now);
     const int64_t price = cluster::MilliPriceOf(pool);
     // "-" would mean that the pool has no GPU.
-    const bool known = cluster::IsDescribed(pool) || pool.gpu_told;
+    const bool known = cluster::IsDescribed(pool) || pool.gpu_specified;
     const bool learned = pool.learns && cluster::IsDescribed(pool);
     const std::string nodes = count.going == 0
                                   ? fmt::to_string(count.nodes)

@@ -100,7 +100,7 @@ TEST_F(PoolReportTest, ShowsRecordedNodeShapeOrUnknown) {
   cluster::NodePool& pool = Spot();
   pool.gpu = {};
   pool.learns = true;
-  pool.gpu_told = false;
+  pool.gpu_specified = false;
   pool.conditions = {{controllers::kPoolReady, "False", controllers::kNoTemplate, "no node"}};
   EXPECT_THAT(Report().table.ToString(), HasSubstr("a100-spot  ?    ?     0      4       0    20   "
                                                    "12.25  no template: has no node yet"));

@@ -132,13 +132,13 @@ void AddSlices(const Json& pod, TopPod& row) {
       fmt::format("{} gpu {}", FindString(slices[0], "node"), CountAt(slices[0], "gpu", 1'000'000));
   if (slices.size() > 1) row.where += fmt::format(" +{}", slices.size() - 1);
   double utilization = 0, memory = 0;
-  size_t measured = 0, told = 0;
+  size_t measured = 0, with_memory = 0;
   for (const Json& slice : slices) {
     if (const auto share = NumberAt(slice, "utilization")) utilization += *share, ++measured;
-    if (const auto used = NumberAt(slice, "memory_used")) memory += *used, ++told;
+    if (const auto used = NumberAt(slice, "memory_used")) memory += *used, ++with_memory;
   }
   if (measured > 0) row.utilization = utilization / static_cast<double>(measured);
-  if (told > 0) row.memory = memory;
+  if (with_memory > 0) row.memory = memory;
 }
 
 TopPod PodRow(const Json& pod, int64_t at) {

@@ -77,12 +77,12 @@ std::string Asks(const cluster::Pod& pod) {
 }
 
 // Prefers a reason about nodes that could serve the pod, if any: other nodes are irrelevant to it.
-const planning::Reason& TellingReason(const std::vector<planning::Reason>& reasons) {
-  const auto telling = std::ranges::find_if(reasons, [](const planning::Reason& reason) {
+const planning::Reason& RelevantReason(const std::vector<planning::Reason>& reasons) {
+  const auto relevant = std::ranges::find_if(reasons, [](const planning::Reason& reason) {
     return reason.code != scheduling::codes::kNoGpuForProfile &&
            reason.code != scheduling::codes::kNotPartitioned;
   });
-  return telling == reasons.end() ? reasons.front() : *telling;
+  return relevant == reasons.end() ? reasons.front() : *relevant;
 }
 
 // The partitioner's reason and remedy if available, else the scheduler's reason.
@@ -100,7 +100,7 @@ WaitingRow Waiting(const cluster::Pod& pod, const controllers::Partitioner* part
       verdict->second.reasons.empty()) {
     return row;
   }
-  row.why = TellingReason(verdict->second.reasons).message;
+  row.why = RelevantReason(verdict->second.reasons).message;
   if (row.remedy.empty()) row.remedy = verdict->second.remedy;
   return row;
 }

@@ -23,8 +23,8 @@ std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const
                                             const Deciders& deciders, std::string& problem) {
   const std::string gang = controllers::GangOf(pod);
   if (gang.empty() || !objects.around) return std::nullopt;
-  const bool told = controllers::KnowsGroups(pod, *objects.around);
-  if (objects.is_dump && !told) return std::nullopt;  // LeaveOutMissing has reported it already
+  const bool known = controllers::KnowsGroups(pod, *objects.around);
+  if (objects.is_dump && !known) return std::nullopt;  // LeaveOutMissing has reported it already
   const controllers::GangSize size = controllers::SizeOfGang(pod, *objects.around);
   if (!size.problem.empty()) problem = gang + ": " + size.problem;
   if (!size.problem.empty() || size.least <= 1) return std::nullopt;

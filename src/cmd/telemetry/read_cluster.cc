@@ -58,8 +58,9 @@ bool TakeWrongPool(std::string_view version, std::string_view kind, const Json& 
   const Status wrong = cluster::ReadNodePool(object, pool);
   if (wrong.ok()) return false;
   WarnOfPool(FindString(object, "metadata", "name"), wrong.message());
-  auto told = std::make_shared<cluster::NodePool>();
-  if (controllers::ReadPoolToTell(object, *told).ok()) to.wrong_pools.push_back(std::move(told));
+  auto reported = std::make_shared<cluster::NodePool>();
+  if (controllers::ReadPoolToReport(object, *reported).ok())
+    to.wrong_pools.push_back(std::move(reported));
   return true;
 }
 
@@ -93,7 +94,7 @@ Result<std::vector<std::shared_ptr<const cluster::NodePool>>> ListPools(kube::Cl
   const kube::Resource resource{
       std::string(cluster::kPoolGroup), std::string(cluster::kPoolVersion),
       std::string(cluster::kNodePools), std::string(cluster::kNodePool), false};
-  auto pools = ListAll<cluster::NodePool>(client, resource, &controllers::ReadPoolToTell);
+  auto pools = ListAll<cluster::NodePool>(client, resource, &controllers::ReadPoolToReport);
   if (!pools.ok() && pools.status().code() == Code::kNotFound) {
     return std::vector<std::shared_ptr<const cluster::NodePool>>();
   }

@@ -19,7 +19,7 @@ struct ClusterObjects {
   // nullopt: reading is not permitted, or the dump contains none of these objects.
   std::optional<cluster::ClusterContext> around;
   bool is_dump = false;  // a dump may be incomplete
-  // Pools that cannot be used as written, from controllers::ReadPoolToTell; not part of `around`.
+  // Pools that cannot be used as written, from controllers::ReadPoolToReport; not part of `around`.
   std::vector<std::shared_ptr<const cluster::NodePool>> wrong_pools = {};
 };
 
@@ -36,7 +36,7 @@ Result<std::vector<std::shared_ptr<const cluster::Node>>> ListNodes(kube::Client
 Result<std::vector<std::shared_ptr<const cluster::Pod>>> ListPods(kube::Client& client);
 // Both kinds of quotas; empty if the API server does not know them.
 Result<std::vector<std::shared_ptr<const cluster::ElasticQuota>>> ListQuotas(kube::Client& client);
-// By name, from controllers::ReadPoolToTell; empty if the API server does not know the kind.
+// By name, from controllers::ReadPoolToReport; empty if the API server does not know the kind.
 Result<std::vector<std::shared_ptr<const cluster::NodePool>>> ListPools(kube::Client& client);
 // The pools of `objects.around`, by name; fields that they leave out are recorded from existing
 // nodes.

@@ -148,8 +148,8 @@ std::string WhatIfJson(const Explanation& why, std::string_view note) {
   if (evicts) AppendVictims(why.preemption->pods, json);
   json.End(']').Key("text");
   std::vector<std::string> lines;
-  const std::string told = scheduling::ToText(why, kWidth);
-  for (const std::string_view line : Split(told, '\n')) {
+  const std::string text = scheduling::ToText(why, kWidth);
+  for (const std::string_view line : Split(text, '\n')) {
     if (!line.empty()) lines.push_back(Printable(std::string(line)));
   }
   json.Text(Join(lines, "\n")).Key("steps").Begin('[');

@@ -70,7 +70,7 @@ void ScalingEvents::Record(ScalingDecision decision, Time now) {
 
 void ScalingEvents::Publish(const reconcile::Listers& view, kube::Client& client,
                             const Clock& clock) {
-  queue_.Tell(view, client, clock);
+  queue_.Publish(view, client, clock);
 }
 
 }  // namespace nos::controllers

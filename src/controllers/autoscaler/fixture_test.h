@@ -184,7 +184,7 @@ class AutoscalerTest : public ::testing::Test {
     return nos::Find(*api_.Find("nodepools", pool), "status", field);
   }
   // "True NodesComing: message" of the pod's condition.
-  std::string Told(const std::string& pod) {
+  std::string ScalingCondition(const std::string& pod) {
     return Condition(*api_.Find("pods", "ml/" + pod), kScalingCondition);
   }
   std::string Ready(const std::string& pool) {

@@ -8,7 +8,7 @@ namespace {
 
 class AutoscalerTemplateTest : public AutoscalerTest {
  protected:
-  void Untold(const std::string& name, int min = 0, int wanted = 0) {
+  void UndescribedPool(const std::string& name, int min = 0, int wanted = 0) {
     Pool(name, "1", 5, min, wanted);
     Change("nodepools", name, [](Json& pool) {
       MakeObject(pool, "spec").erase("cpu");
@@ -27,16 +27,16 @@ class AutoscalerTemplateTest : public AutoscalerTest {
 };
 
 TEST_F(AutoscalerTemplateTest, RequestsNoNodesOfPoolWithoutTemplate) {
-  Untold("a");
+  UndescribedPool("a");
   Pod("p", "4");
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 0);
   EXPECT_THAT(Ready("a"), HasSubstr("False NoTemplate: has no node yet to learn from: give"));
-  EXPECT_THAT(Told("p"), HasSubstr("False "));
+  EXPECT_THAT(ScalingCondition("p"), HasSubstr("False "));
 }
 
 TEST_F(AutoscalerTemplateTest, MinimumBringsFirstNodeOfPoolWithoutTemplate) {
-  Untold("a", 2);
+  UndescribedPool("a", 2);
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 2);
   EXPECT_THAT(Ready("a"), HasSubstr("False NoTemplate"));
@@ -47,7 +47,7 @@ TEST_F(AutoscalerTemplateTest, MinimumBringsFirstNodeOfPoolWithoutTemplate) {
 }
 
 TEST_F(AutoscalerTemplateTest, KeepsRecordedTemplateWhenNoNodeIsLeft) {
-  Untold("a", 0, 1);
+  UndescribedPool("a", 0, 1);
   Node("a1", "a");
   Run(seconds(10));
   EXPECT_THAT(Ready("a"), HasSubstr("True Ready"));
@@ -63,11 +63,11 @@ TEST_F(AutoscalerTemplateTest, KeepsRecordedTemplateWhenNoNodeIsLeft) {
   Pod("p", "4");
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 1);
-  EXPECT_THAT(Told("p"), HasSubstr("True NodesComing"));
+  EXPECT_THAT(ScalingCondition("p"), HasSubstr("True NodesComing"));
 }
 
 TEST_F(AutoscalerTemplateTest, SubtractsRequestsOfDaemonSetsFromTemplate) {
-  Untold("a", 0, 1);
+  UndescribedPool("a", 0, 1);
   Node("a1", "a");
   Pod("agent", "2");
   Change("pods", "ml/agent", [](Json& pod) {
@@ -82,7 +82,7 @@ TEST_F(AutoscalerTemplateTest, SubtractsRequestsOfDaemonSetsFromTemplate) {
 }
 
 TEST_F(AutoscalerTemplateTest, KeepsRecordedTemplateWhileANodeMatchesIt) {
-  Untold("a", 0, 2);
+  UndescribedPool("a", 0, 2);
   Node("a1", "a");
   Run(seconds(10));
   Node("a2", "a", true, "16");
@@ -97,20 +97,21 @@ TEST_F(AutoscalerTemplateTest, KeepsRecordedTemplateWhileANodeMatchesIt) {
 TEST_F(AutoscalerTemplateTest, OnlyContradictionToSpecMakesNodeWrong) {
   config_.shrink = false;
   Restart();
-  Pool("told", "1", 5, 0, 1);
-  Change("nodepools", "told", [](Json& pool) { MakeObject(pool, "spec").erase("memory"); });
-  Node("t1", "told", true, "4");
-  Untold("a", 0, 2);
+  Pool("described", "1", 5, 0, 1);
+  Change("nodepools", "described", [](Json& pool) { MakeObject(pool, "spec").erase("memory"); });
+  Node("t1", "described", true, "4");
+  UndescribedPool("a", 0, 2);
   Node("a1", "a");
   Run(seconds(10));
   Node("a2", "a", true, "4");
   Run(minutes(15));
-  EXPECT_THAT(Ready("told"), HasSubstr("node t1 has 4 of cpu for pods, but the pool requires 8"));
+  EXPECT_THAT(Ready("described"),
+              HasSubstr("node t1 has 4 of cpu for pods, but the pool requires 8"));
   EXPECT_EQ(Ready("a"), "True Ready: ");
 }
 
 TEST_F(AutoscalerTemplateTest, DoesNotRequestMoreNodesWhenNewNodesAreSmallerThanTemplate) {
-  Untold("a", 0, 1);
+  UndescribedPool("a", 0, 1);
   Node("a1", "a");
   Pod("first", "8");
   Bind("first", "a1");
@@ -122,13 +123,13 @@ TEST_F(AutoscalerTemplateTest, DoesNotRequestMoreNodesWhenNewNodesAreSmallerThan
   EXPECT_EQ(Wanted("a"), 2);
   EXPECT_THAT(Ready("a"), HasSubstr("False NotDelivered"));
   EXPECT_THAT(Ready("a"), HasSubstr("node a2 has 4 of cpu for pods, but the pool requires 8"));
-  EXPECT_THAT(Told("second"), HasSubstr("False PoolClosed"));
+  EXPECT_THAT(ScalingCondition("second"), HasSubstr("False PoolClosed"));
   Run(minutes(4));
   EXPECT_EQ(Wanted("a"), 3) << "the next attempt";
 }
 
 TEST_F(AutoscalerTemplateTest, AcceptsNodeSlightlySmallerThanTemplate) {
-  Untold("a", 0, 1);
+  UndescribedPool("a", 0, 1);
   Node("a1", "a");
   Pod("first", "7");
   Bind("first", "a1");
@@ -143,7 +144,7 @@ TEST_F(AutoscalerTemplateTest, AcceptsNodeSlightlySmallerThanTemplate) {
 }
 
 TEST_F(AutoscalerTemplateTest, ReplacesInvalidTemplateInStatus) {
-  Untold("a", 0, 1);
+  UndescribedPool("a", 0, 1);
   Change("nodepools", "a", [](Json& pool) {
     MakeObject(pool, "status")["template"] = {
         {"cpu", "1"}, {"memory", "1Gi"}, {"labels", {{"-", "x"}}}};

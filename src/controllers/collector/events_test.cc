@@ -32,12 +32,12 @@ TEST(EventTally, ReportsRepeatedEventLessAndLessOften) {
   EventTally events;
   events.Put(EventOf("u"));
   EXPECT_EQ(CountOf(events.Take(kNow)), 1);
-  std::string told;
+  std::string counts;
   for (int32_t count = 1; count <= 1000; ++count) {
     events.Put(EventOf("u", count, kNow + seconds(count)));
-    if (const int64_t said = CountOf(events.Take(kNow))) told += std::to_string(said) + " ";
+    if (const int64_t said = CountOf(events.Take(kNow))) counts += std::to_string(said) + " ";
   }
-  EXPECT_EQ(told, "2 4 8 16 32 64 128 256 512 ");
+  EXPECT_EQ(counts, "2 4 8 16 32 64 128 256 512 ");
   events.Put(EventOf("u", 1001, kNow + minutes(70)));
   EXPECT_EQ(CountOf(events.Take(kNow)), 1001) << "an hour has passed";
 }

@@ -19,7 +19,7 @@ class CollectorFixture : public ::testing::Test {
     runner_.reset();
     collector_ =
         std::make_unique<Collector>(gpu::Catalogue::Builtin(), [&](std::vector<Json> records) {
-          told_.insert(told_.end(), records.begin(), records.end());
+          records_.insert(records_.end(), records.begin(), records.end());
         });
     collector_->Lead(true);
     reconcile::RunnerOptions options;
@@ -28,7 +28,7 @@ class CollectorFixture : public ::testing::Test {
     runner_ = std::make_unique<reconcile::Runner>(*collector_, api_, options);
   }
   void Run() {
-    told_.clear();
+    records_.clear();
     ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::seconds(10)));
     kube::Client client(api_);
     collector_->Follow(runner_->view(), client, clock_);
@@ -36,7 +36,7 @@ class CollectorFixture : public ::testing::Test {
 
   kube::FakeApi api_;
   ManualClock clock_{Time(std::chrono::seconds(1'800'000'000))};
-  std::vector<Json> told_;
+  std::vector<Json> records_;
   std::unique_ptr<Collector> collector_;
   std::unique_ptr<reconcile::Runner> runner_;
 };

@@ -226,7 +226,7 @@ void JobTally::ClearPods() {
   changed_.clear();
   for (auto& [key, group] : groups_) {
     group.members.clear();
-    group.told.clear();
+    group.reported.clear();
     changed_.insert(key);
   }
 }
@@ -238,7 +238,7 @@ std::vector<JsonObject> JobTally::TakeChanges() {
     if (found == groups_.end()) continue;
     Group& group = found->second;
     if (!group.IsThere()) {
-      if (!group.told.empty()) {
+      if (!group.reported.empty()) {
         records.push_back({{"kind", "removed"}, {"what", key.first}, {"id", key.second}});
       }
       groups_.erase(found);
@@ -246,7 +246,7 @@ std::vector<JsonObject> JobTally::TakeChanges() {
     }
     JsonObject record = key.first == kJob ? JobRecord(group) : QueueRecord(group);
     std::string text = WriteJson(Json(record));
-    if (std::exchange(group.told, text) != text) records.push_back(std::move(record));
+    if (std::exchange(group.reported, text) != text) records.push_back(std::move(record));
   }
   return records;
 }
@@ -264,14 +264,14 @@ JobTally::Standing JobTally::StandingOf(const Group& group) const {
   }
   for (const std::string& key : group.parts) {
     const Part& part = parts_.at(key);
-    if (const auto* job = std::get_if<JobPart>(&part.tells)) {
+    if (const auto* job = std::get_if<JobPart>(&part.content)) {
       if (!all.job) all.job.emplace();
       Add(*job, *all.job);
       if (all.trouble.empty()) all.trouble = part.trouble;
       all.created = std::min(all.created, job->created);
       if (job->started != Time()) all.started = std::min(all.started, job->started);
       if (all.queue.empty()) all.queue = job->queue;
-    } else if (const auto* admission = std::get_if<Admission>(&part.tells)) {
+    } else if (const auto* admission = std::get_if<Admission>(&part.content)) {
       if (all.admission == nullptr || Waits(*admission)) all.admission = admission;
       all.created = std::min(all.created, admission->created);
       if (!admission->queue.empty()) all.queue = admission->queue;
@@ -312,7 +312,7 @@ JsonObject JobTally::QueueRecord(const Group& group) const {
   record["jobs"] = static_cast<int64_t>(jobs.size());
   record["pods"] = {{"waiting", waiting}, {"admitted", admitted}};
   for (const std::string& key : group.parts) {
-    if (const auto* queue = std::get_if<QueuePart>(&parts_.at(key).tells)) {
+    if (const auto* queue = std::get_if<QueuePart>(&parts_.at(key).content)) {
       AddFields(*queue, record);
     }
   }

@@ -69,12 +69,12 @@ class JobTally {
     Key group;
     Time ended{};
     std::string trouble;
-    std::variant<JobPart, Admission, QueuePart> tells;
+    std::variant<JobPart, Admission, QueuePart> content;
   };
   struct Group {
     JsonObject head;
     std::set<std::string> members, parts;  // UIDs of members_, keys of parts_
-    std::string told;
+    std::string reported;                  // the last record of the group; "": none
     bool IsThere() const { return !members.empty() || !parts.empty(); }
   };
   // The merged state of the pods and objects of a job.

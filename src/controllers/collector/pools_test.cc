@@ -37,9 +37,9 @@ class CollectorPoolsTest : public CollectorFixture {
   static JsonObject Ready(const char* status, const char* reason, const char* message) {
     return {{"type", kPoolReady}, {"status", status}, {"reason", reason}, {"message", message}};
   }
-  std::vector<Json> Told(const std::string& kind) const {
+  std::vector<Json> Records(const std::string& kind) const {
     std::vector<Json> found;
-    for (const Json& record : told_) {
+    for (const Json& record : records_) {
       if (FindString(record, "kind") == kind) found.push_back(record);
     }
     return found;
@@ -52,8 +52,8 @@ TEST_F(CollectorPoolsTest, ReportsPoolWithNodeCountsUntilItIsDeleted) {
   Node("n2", "a100", {{kRemoval, "{}"}});
   Node("n3", "other");
   Run();
-  ASSERT_EQ(Told("pool").size(), 1U);
-  const Json pool = Told("pool")[0];
+  ASSERT_EQ(Records("pool").size(), 1U);
+  const Json pool = Records("pool")[0];
   EXPECT_EQ(FindString(pool, "id"), "a100");
   EXPECT_EQ(FindString(pool, "gpu", "model"), "A100-40GB");
   EXPECT_EQ(*Find(pool, "gpu", "count"), Json(8));
@@ -66,23 +66,23 @@ TEST_F(CollectorPoolsTest, ReportsPoolWithNodeCountsUntilItIsDeleted) {
   EXPECT_EQ(*Find(pool, "price"), Json(12.25));
   EXPECT_EQ(FindString(pool, "state"), "ready");
   EXPECT_EQ(Find(pool, "closed_until"), nullptr);
-  EXPECT_EQ(FindString(Told("present").back(), "what"), "pool");
-  EXPECT_EQ(WriteJson(*Find(Told("present").back(), "ids")), R"(["a100"])");
+  EXPECT_EQ(FindString(Records("present").back(), "what"), "pool");
+  EXPECT_EQ(WriteJson(*Find(Records("present").back(), "ids")), R"(["a100"])");
 
   Node("n3", "other", {{"x", "y"}});
   Run();
-  EXPECT_TRUE(Told("pool").empty()) << "the pool has not changed";
+  EXPECT_TRUE(Records("pool").empty()) << "the pool has not changed";
   Node("n4", "a100");
   Run();
-  ASSERT_EQ(Told("pool").size(), 1U) << "a node was added";
-  EXPECT_EQ(*Find(Told("pool")[0], "nodes"), Json(2));
-  EXPECT_EQ(*Find(Told("pool")[0], "coming"), Json(2));
+  ASSERT_EQ(Records("pool").size(), 1U) << "a node was added";
+  EXPECT_EQ(*Find(Records("pool")[0], "nodes"), Json(2));
+  EXPECT_EQ(*Find(Records("pool")[0], "coming"), Json(2));
 
   api_.Remove("nodepools", "a100");
   Run();
-  ASSERT_EQ(Told("removed").size(), 1U);
-  EXPECT_EQ(FindString(Told("removed")[0], "what"), "pool");
-  EXPECT_EQ(FindString(Told("removed")[0], "id"), "a100");
+  ASSERT_EQ(Records("removed").size(), 1U);
+  EXPECT_EQ(FindString(Records("removed")[0], "what"), "pool");
+  EXPECT_EQ(FindString(Records("removed")[0], "id"), "a100");
 }
 
 TEST_F(CollectorPoolsTest, ReportsClosedPoolAgainWhenItsPauseEnds) {
@@ -90,15 +90,15 @@ TEST_F(CollectorPoolsTest, ReportsClosedPoolAgainWhenItsPauseEnds) {
         {"failures", 2},
         {"conditions", JsonArray{Ready("False", "NotDelivered", "2 nodes did not come")}}});
   Run();
-  ASSERT_EQ(Told("pool").size(), 1U);
-  EXPECT_EQ(FindString(Told("pool")[0], "state"), "closed");
-  EXPECT_EQ(FindString(Told("pool")[0], "why"), "2 nodes did not come");
-  EXPECT_EQ(*Find(Told("pool")[0], "failures"), Json(2));
-  EXPECT_EQ(*Find(Told("pool")[0], "closed_until"), Json(1'800'000'300'000));
+  ASSERT_EQ(Records("pool").size(), 1U);
+  EXPECT_EQ(FindString(Records("pool")[0], "state"), "closed");
+  EXPECT_EQ(FindString(Records("pool")[0], "why"), "2 nodes did not come");
+  EXPECT_EQ(*Find(Records("pool")[0], "failures"), Json(2));
+  EXPECT_EQ(*Find(Records("pool")[0], "closed_until"), Json(1'800'000'300'000));
   clock_.Advance(std::chrono::minutes(6));
   Run();
-  ASSERT_EQ(Told("pool").size(), 1U) << "without any change in the cluster";
-  EXPECT_EQ(FindString(Told("pool")[0], "state"), "failing");
+  ASSERT_EQ(Records("pool").size(), 1U) << "without any change in the cluster";
+  EXPECT_EQ(FindString(Records("pool")[0], "state"), "failing");
 }
 
 TEST_F(CollectorPoolsTest, ReportsUnreadablePoolAsInvalid) {
@@ -108,15 +108,15 @@ TEST_F(CollectorPoolsTest, ReportsUnreadablePoolAsInvalid) {
             {"metadata", {{"name", "odd"}}},
             {"spec", "nothing"}});
   Run();
-  ASSERT_EQ(Told("pool").size(), 2U);
-  for (const Json& pool : Told("pool")) {
+  ASSERT_EQ(Records("pool").size(), 2U);
+  for (const Json& pool : Records("pool")) {
     EXPECT_EQ(FindString(pool, "state"), "invalid");
     EXPECT_NE(FindString(pool, "why").find("spec"), std::string_view::npos);
   }
   Pool();
   Run();
-  ASSERT_EQ(Told("pool").size(), 1U);
-  EXPECT_EQ(FindString(Told("pool")[0], "state"), "unknown")
+  ASSERT_EQ(Records("pool").size(), 1U);
+  EXPECT_EQ(FindString(Records("pool")[0], "state"), "unknown")
       << "no autoscaler has written its status";
 }
 
@@ -125,11 +125,11 @@ TEST_F(CollectorPoolsTest, NewLeaderReportsPoolsAgain) {
   Run();
   Start();
   Run();
-  EXPECT_EQ(Told("pool").size(), 1U);
+  EXPECT_EQ(Records("pool").size(), 1U);
   collector_->ReportAgain();
   Node("n1", "other");  // causes a reconciliation
   Run();
-  EXPECT_EQ(Told("pool").size(), 1U);
+  EXPECT_EQ(Records("pool").size(), 1U);
 }
 
 TEST_F(CollectorPoolsTest, ReportsOtherKindsWithoutNodePoolApiOrPermission) {
@@ -143,8 +143,8 @@ TEST_F(CollectorPoolsTest, ReportsOtherKindsWithoutNodePoolApiOrPermission) {
     Start();
     Node("n", "a100");
     Run();
-    EXPECT_EQ(Told("node").size(), 1U) << code;
-    EXPECT_EQ(Told("present").size(), 6U) << code << ": everything readable is known";
+    EXPECT_EQ(Records("node").size(), 1U) << code;
+    EXPECT_EQ(Records("present").size(), 6U) << code << ": everything readable is known";
   }
 }
 
@@ -159,8 +159,8 @@ TEST_F(CollectorPoolsTest, ReportsEventsOfKnownNodePoolsOnly) {
               {"lastTimestamp", "2027-01-15T07:00:00Z"}});
   }
   Run();
-  ASSERT_EQ(Told("event").size(), 1U);
-  EXPECT_EQ(FindString(Told("event")[0], "object", "name"), "a100");
+  ASSERT_EQ(Records("event").size(), 1U);
+  EXPECT_EQ(FindString(Records("event")[0], "object", "name"), "a100");
 }
 
 TEST_F(CollectorPoolsTest, ReportsAutoscalerEventsAsDecisions) {
@@ -179,8 +179,8 @@ TEST_F(CollectorPoolsTest, ReportsAutoscalerEventsAsDecisions) {
   event("ScaledDown", "somebody-else", 1);
   event("Other", kAutoscalerName, 1);
   Run();
-  ASSERT_EQ(Told("decision").size(), 1U);
-  const Json decision = Told("decision")[0];
+  ASSERT_EQ(Records("decision").size(), 1U);
+  const Json decision = Records("decision")[0];
   EXPECT_EQ(FindString(decision, "id"), "scaling/uid-ScaledUp/1");
   EXPECT_EQ(FindString(decision, "type"), "scale");
   EXPECT_EQ(FindString(decision, "state"), "applied");
@@ -188,11 +188,11 @@ TEST_F(CollectorPoolsTest, ReportsAutoscalerEventsAsDecisions) {
   EXPECT_EQ(FindString(decision, "why"), "3 nodes are wanted, and were 2: for ml/p");
   EXPECT_EQ(*Find(decision, "at"), Json(1'800'000'000'000 - 3'600'000));
   Run();
-  EXPECT_TRUE(Told("decision").empty()) << "reported once";
+  EXPECT_TRUE(Records("decision").empty()) << "reported once";
   event("ScaledUp", kAutoscalerName, 2);
   Run();
-  ASSERT_EQ(Told("decision").size(), 1U) << "it has happened again";
-  EXPECT_EQ(FindString(Told("decision")[0], "id"), "scaling/uid-ScaledUp/2");
+  ASSERT_EQ(Records("decision").size(), 1U) << "it has happened again";
+  EXPECT_EQ(FindString(Records("decision")[0], "id"), "scaling/uid-ScaledUp/2");
 }
 
 TEST(ScalingRecordTest, MovedPodIsVictimAndPodWithFreedCapacityIsServed) {

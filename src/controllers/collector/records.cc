@@ -28,8 +28,8 @@ double NumberIn(const cluster::ResourceList& list, std::string_view resource) {
 JsonObject RequestsRecord(const cluster::Pod& pod) {
   JsonObject record;
   for (const auto& [resource, quantity] : cluster::PodRequests(pod)) {
-    const bool tells = resource == "cpu" || resource == "memory" || IsOfGpus(resource);
-    if (tells) record[resource] = NumberOf(resource, quantity);
+    const bool included = resource == "cpu" || resource == "memory" || IsOfGpus(resource);
+    if (included) record[resource] = NumberOf(resource, quantity);
   }
   return record;
 }
@@ -130,8 +130,8 @@ void NodeRequests::Add(const cluster::Pod& pod) {
 JsonObject NodeRecord(const cluster::Node& node, const NodeRequests& requested) {
   JsonObject labels;
   for (const auto& [key, value] : node.meta.labels) {
-    const bool tells = key.starts_with(cluster::kPrefix) || key.starts_with("nvidia.com/gpu.");
-    if (tells) labels[key] = value;
+    const bool included = key.starts_with(cluster::kPrefix) || key.starts_with("nvidia.com/gpu.");
+    if (included) labels[key] = value;
   }
   return {{"kind", "node"},
           {"node", node.meta.name},

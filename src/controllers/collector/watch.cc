@@ -140,7 +140,7 @@ WorkWatch::WorkWatch(WorkSink sink, WorkWatchOptions options)
   always_.push_back(
       Follow({std::string(cluster::kPoolGroup), std::string(cluster::kPoolVersion),
               std::string(cluster::kNodePools), std::string(cluster::kNodePool), false},
-             ReadPoolToTell, cluster::kNodePool, sink_.take_pool));
+             ReadPoolToReport, cluster::kNodePool, sink_.take_pool));
   if (!sink_.take_event) return;
   always_.push_back(Follow(kube::kEvents, cluster::ReadEvent, "Event",
                            [this](const cluster::KubernetesEvent& event) {

@@ -47,18 +47,18 @@ planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting,
       if (kinds.contains(KindInNamespace(*pod))) in_vain.insert(pod->Key());
     }
     if (!refused.empty() && fresh && !options.out_of_time()) continue;
-    for (const auto& [pod, refusal] : refused) TellOfQuota(pod, refusal, options.now);
+    for (const auto& [pod, refusal] : refused) ReportQuotaRefusal(pod, refusal, options.now);
     return plan;
   }
 }
 
-void Partitioner::TellOfQuota(const Pod& pod, const quota::Refusal& refusal, Time now) {
+void Partitioner::ReportQuotaRefusal(const Pod& pod, const quota::Refusal& refusal, Time now) {
   if (!AsksForSlices(*pod, gives_whole_)) return;
   planning::PodOutcome outcome;
   outcome.pod = pod;
   outcome.reasons = {{std::string(kRefusedByQuota), refusal.Text(), 0}};
   outcome.remedy = refusal.Remedy();
-  telling_.verdicts().Add(std::move(outcome), now);
+  events_.verdicts().Add(std::move(outcome), now);
 }
 
 }  // namespace nos::controllers

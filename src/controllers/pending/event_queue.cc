@@ -21,22 +21,22 @@ Time EventQueue::Due() const {
 }
 
 // Alternates between Events and verdicts, so that neither starves the other.
-void EventQueue::Tell(const reconcile::Listers& view, kube::Client& client, const Clock& clock) {
+void EventQueue::Publish(const reconcile::Listers& view, kube::Client& client, const Clock& clock) {
   const Time begin = clock.Now();
   kube::Client hasty = client.Within(pace_.patience());
   const bool verdicts = verdicts_.NextChange().value_or(Time::max()) <= begin;
-  notes_told_last_ = !notes_.empty() && (!verdicts || !notes_told_last_);
-  if (notes_told_last_) {
-    TellNotes(hasty, begin);
+  notes_published_last_ = !notes_.empty() && (!verdicts || !notes_published_last_);
+  if (notes_published_last_) {
+    PublishNotes(hasty, begin);
   } else {
-    verdicts_.TellSome(view, hasty, events_, begin);
+    verdicts_.PublishPortion(view, hasty, events_, begin);
   }
   const Time end = clock.Now();
   pace_.Took(end - begin, end);
 }
 
 // Events that timed out are queued again, as long as the time limit can still grow.
-void EventQueue::TellNotes(kube::Client& client, Time now) {
+void EventQueue::PublishNotes(kube::Client& client, Time now) {
   const auto end = notes_.begin() + static_cast<std::ptrdiff_t>(std::min(notes_.size(), writes_));
   std::vector<kube::EventNote> portion(notes_.begin(), end);
   notes_.erase(notes_.begin(), end);

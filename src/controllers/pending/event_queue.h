@@ -29,15 +29,15 @@ class EventQueue {
   // When the next portion is due. Time::max(): nothing is queued.
   Time Due() const;
   // Publishes the next portion. REQUIRES: it is due.
-  void Tell(const reconcile::Listers& view, kube::Client& client, const Clock& clock);
+  void Publish(const reconcile::Listers& view, kube::Client& client, const Clock& clock);
 
  private:
-  void TellNotes(kube::Client& client, Time now);
+  void PublishNotes(kube::Client& client, Time now);
 
   const size_t writes_;
   kube::EventRecorder events_;
   std::deque<kube::EventNote> notes_;
-  bool notes_told_last_ = false;  // else verdicts were
+  bool notes_published_last_ = false;  // else verdicts were
   Verdicts verdicts_;
   reconcile::Pace pace_;
 };

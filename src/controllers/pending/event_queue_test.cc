@@ -10,30 +10,30 @@ namespace {
 
 using std::chrono::seconds;
 
-class TellingTest : public ::testing::Test {
+class EventQueueTest : public ::testing::Test {
  protected:
-  TellingTest() {
+  EventQueueTest() {
     for (const char* name : {"p", "q"}) {
       api_.Put({{"kind", "Pod"}, {"metadata", {{"namespace", "ml"}, {"name", name}}}});
     }
     pods_.Pump(client_, clock_.Now());
   }
   void Say(const std::string& message) {
-    telling_.Say({{"Node", "", "n", "n"}, kube::EventType::kNormal, "Because", message});
+    queue_.Say({{"Node", "", "n", "n"}, kube::EventType::kNormal, "Because", message});
   }
   void Verdict(const std::string& pod) {
     planning::PodOutcome outcome;
     outcome.pod = pods_.Get("ml/" + pod);
     outcome.reasons.push_back({"NoRoom", "all is full", 1});
-    telling_.verdicts().Add(std::move(outcome), clock_.Now());
+    queue_.verdicts().Add(std::move(outcome), clock_.Now());
   }
-  void Tell() { telling_.Tell(reconcile::Listers{pods_, nodes_}, client_, clock_); }
+  void Publish() { queue_.Publish(reconcile::Listers{pods_, nodes_}, client_, clock_); }
   // Runs until all is published, or the API server gives up. Returns the number of portions.
-  int TellAll() {
+  int PublishAll() {
     int portions = 0;
-    while (telling_.Due() != Time::max() && portions < 1000) {
-      clock_.AdvanceTo(std::max(clock_.Now(), telling_.Due()));
-      Tell();
+    while (queue_.Due() != Time::max() && portions < 1000) {
+      clock_.AdvanceTo(std::max(clock_.Now(), queue_.Due()));
+      Publish();
       ++portions;
     }
     return portions;
@@ -44,28 +44,28 @@ class TellingTest : public ::testing::Test {
   kube::Client client_{api_};
   kube::Cache<cluster::Pod> pods_{kube::kPods, cluster::ReadPod};
   kube::Cache<cluster::Node> nodes_{kube::kNodes, cluster::ReadNode};
-  EventQueue telling_{"test", 2};
+  EventQueue queue_{"test", 2};
 };
 
-TEST_F(TellingTest, PublishesInPortions) {
-  EXPECT_EQ(telling_.Due(), Time::max());
+TEST_F(EventQueueTest, PublishesInPortions) {
+  EXPECT_EQ(queue_.Due(), Time::max());
   for (const char* message : {"one", "two", "three"}) Say(message);
-  Tell();
+  Publish();
   EXPECT_EQ(api_.All("events").size(), 2U);
-  EXPECT_EQ(TellAll(), 1);
+  EXPECT_EQ(PublishAll(), 1);
   EXPECT_EQ(api_.All("events").size(), 3U);
 }
 
-TEST_F(TellingTest, AlternatesEventsAndVerdicts) {
+TEST_F(EventQueueTest, AlternatesEventsAndVerdicts) {
   for (const char* message : {"one", "two", "three", "four", "five"}) Say(message);
   for (const char* pod : {"p", "q"}) Verdict(pod);
-  Tell();
-  Tell();
+  Publish();
+  Publish();
   EXPECT_NE(reconcile::testing::EventsOf(api_).find("Because: two"), std::string::npos);
   EXPECT_NE(reconcile::testing::EventsOf(api_).find("SliceNotPlanned"), std::string::npos);
 }
 
-TEST_F(TellingTest, RetriesUnansweredEventWithLongerTimeout) {
+TEST_F(EventQueueTest, RetriesUnansweredEventWithLongerTimeout) {
   std::vector<Duration> patience;
   Duration takes = seconds(10);
   api_.intercept = [&](const kube::ApiRequest& request) {
@@ -77,18 +77,18 @@ TEST_F(TellingTest, RetriesUnansweredEventWithLongerTimeout) {
     return answer;
   };
   Say("one");
-  TellAll();
+  PublishAll();
   EXPECT_EQ(reconcile::testing::EventsOf(api_), "Because: one\n");
   EXPECT_GT(patience.size(), 1U);
   EXPECT_LT(patience.front(), patience.back());
   takes = std::chrono::hours(1);
   Say("two");
-  EXPECT_LT(TellAll(), 10) << "not for ever";
+  EXPECT_LT(PublishAll(), 10) << "not for ever";
 }
 
-TEST_F(TellingTest, DropsOldestEventsBeyondLimit) {
+TEST_F(EventQueueTest, DropsOldestEventsBeyondLimit) {
   for (int i = 0; i < 12'000; ++i) Say(std::to_string(i));
-  Tell();
+  Publish();
   EXPECT_NE(reconcile::testing::EventsOf(api_).find("Because: 2000\n"), std::string::npos);
 }
 

@@ -58,18 +58,18 @@ bool CreatesInstances(const planning::PodOutcome& outcome) {
 }  // namespace
 
 Verdicts::Verdicts(size_t writes_per_call)
-    : writes_per_call_(writes_per_call), untold_(kWriteAgain) {}
+    : writes_per_call_(writes_per_call), unpublished_(kWriteAgain) {}
 
 void Verdicts::Add(planning::PodOutcome outcome, Time now) {
   std::string key = outcome.pod->Key();
   const auto known = verdicts_.find(key);
   const bool another =
       known != verdicts_.end() && known->second.pod->meta.uid != outcome.pod->meta.uid;
-  if (another) told_.erase(key);
+  if (another) published_.erase(key);
   // A failed write keeps its back-off if the new plan has the same result.
-  const bool pause = untold_.Failing(key) && known != verdicts_.end() && !another &&
+  const bool pause = unpublished_.Failing(key) && known != verdicts_.end() && !another &&
                      ConditionOf(known->second).reason == ConditionOf(outcome).reason;
-  if (!pause) untold_.Add(key, now);
+  if (!pause) unpublished_.Add(key, now);
   verdicts_.insert_or_assign(std::move(key), std::move(outcome));
 }
 
@@ -79,16 +79,16 @@ void Verdicts::Forget(const reconcile::Listers& view) {
     return pod == nullptr || !pod->node_name.empty();
   };
   std::erase_if(verdicts_, settled);
-  std::erase_if(told_, settled);
+  std::erase_if(published_, settled);
 }
 
-void Verdicts::TellSome(const reconcile::Listers& view, kube::Client& client,
-                        kube::EventRecorder& events, Time now) {
+void Verdicts::PublishPortion(const reconcile::Listers& view, kube::Client& client,
+                              kube::EventRecorder& events, Time now) {
   Portion portion;
   while (portion.conditions.size() + portion.events.size() < writes_per_call_) {
-    const std::optional<std::string> key = untold_.Take(now);
+    const std::optional<std::string> key = unpublished_.Take(now);
     if (!key) break;
-    untold_.Done(*key);
+    unpublished_.Done(*key);
     const auto verdict = verdicts_.find(*key);
     const auto pod = view.pods.Get(*key);
     const bool open = verdict != verdicts_.end() && pod != nullptr && pod->node_name.empty() &&
@@ -100,7 +100,7 @@ void Verdicts::TellSome(const reconcile::Listers& view, kube::Client& client,
   std::set<std::string> failed = WriteConditions(portion, client, now, hung);
   failed.merge(WriteEvents(portion, client, events, now, hung));
   for (const std::string& key : portion.keys) {
-    failed.contains(key) ? untold_.Retry(key, now) : untold_.Forget(key);
+    failed.contains(key) ? unpublished_.Retry(key, now) : unpublished_.Forget(key);
   }
 }
 
@@ -113,7 +113,7 @@ std::set<std::string> Verdicts::WriteConditions(const Portion& portion, kube::Cl
   for (size_t i = 0; i < answers.size(); ++i) {
     const std::string key = portion.conditions[i].ns + "/" + portion.conditions[i].name;
     if (answers[i].ok()) {
-      told_[key].condition = now;
+      published_[key].condition = now;
     } else {
       error = answers[i].status();
       hung |= error.code() == Code::kDeadline;
@@ -135,13 +135,13 @@ std::set<std::string> Verdicts::WriteEvents(const Portion& portion, kube::Client
   for (size_t i = 0; i < written.size(); ++i) {
     const kube::ObjectReference& pod = portion.events[i].object;
     const std::string key = pod.ns + "/" + pod.name;
-    Told& told = told_[key];
-    told.owed = !written[i].ok();
-    if (told.owed) {
+    Published& published = published_[key];
+    published.owed = !written[i].ok();
+    if (published.owed) {
       failed.insert(key);
     } else {
-      told.event = now;
-      told.what = portion.whats[i];
+      published.event = now;
+      published.what = portion.whats[i];
     }
   }
   return failed;
@@ -155,17 +155,17 @@ void Verdicts::Word(const planning::PodOutcome& outcome, const cluster::Pod& pod
   const bool news =
       !reconcile::HasCondition(pod, condition) && !(outcome.placed && known == nullptr);
   const bool partitioned = outcome.placed && CreatesInstances(outcome);
-  Told& told = told_[pod.Key()];
-  const bool owed = std::exchange(told.owed, false);
+  Published& published = published_[pod.Key()];
+  const bool owed = std::exchange(published.owed, false);
   if (!news && !partitioned && !owed) return;
   const bool other_words = known != nullptr && known->reason == condition.reason;
-  const Time from = other_words ? told.condition + kRefresh : now;
-  if (news && from > now) untold_.Add(pod.Key(), from);
+  const Time from = other_words ? published.condition + kRefresh : now;
+  if (news && from > now) unpublished_.Add(pod.Key(), from);
   if (news && from <= now)
     portion.conditions.push_back(reconcile::ConditionPatch(pod, condition, now));
   if (!partitioned && (outcome.placed || (from > now && !owed))) return;
   const std::string& what = partitioned ? condition.message : condition.reason;
-  if (told.what == what && now - told.event < kSayAgain) return;
+  if (published.what == what && now - published.event < kSayAgain) return;
   portion.whats.push_back(what);
   portion.events.push_back(partitioned ? events::SlicePlanned(pod, condition.message)
                                        : events::SliceNotPlanned(pod, condition.message));

@@ -25,11 +25,11 @@ class VerdictsTest : public ::testing::Test {
     outcome.reasons.push_back({code, message, 1});
     outcome.remedy = "do this";
     verdicts_.Add(std::move(outcome), now_);
-    Tell();
+    Publish();
   }
-  void Tell() {
+  void Publish() {
     pods_.Pump(client_, now_);
-    verdicts_.TellSome(reconcile::Listers{pods_, nodes_}, client_, events_, now_);
+    verdicts_.PublishPortion(reconcile::Listers{pods_, nodes_}, client_, events_, now_);
     EXPECT_GT(verdicts_.NextChange().value_or(Time::max()), now_);
   }
   std::string Events() { return reconcile::testing::EventsOf(api_); }
@@ -80,7 +80,7 @@ TEST_F(VerdictsTest, DelaysFrequentMessageChanges) {
   EXPECT_EQ(Writes(), 2U);
   ASSERT_EQ(verdicts_.NextChange(), now_ + seconds(20));
   now_ += seconds(20);
-  Tell();
+  Publish();
   EXPECT_EQ(Writes(), 3U);
   EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
 }
@@ -90,10 +90,10 @@ TEST_F(VerdictsTest, RetriesFailedWriteWithGrowingBackOff) {
   Plan("NoRoom", "2 nodes are full");
   EXPECT_EQ(verdicts_.NextChange(), now_ + seconds(1));
   now_ += seconds(1);
-  Tell();
+  Publish();
   EXPECT_EQ(verdicts_.NextChange(), now_ + seconds(2));
   now_ += seconds(2);
-  Tell();
+  Publish();
   EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
   pods_.Pump(client_, now_);
   EXPECT_NE(pods_.Get("ml/p")->FindCondition(kPartitionedCondition), nullptr);
@@ -127,7 +127,7 @@ TEST_F(VerdictsTest, EndsBackOffWhenConditionIsAlreadyThere) {
                  {"reason", "NoRoom"},
                  {"message", "2 nodes are full. Remedy: do this."}}}}}}});
   now_ += seconds(1);
-  Tell();
+  Publish();
   EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
   Plan("NoRoom", "3 nodes are full");
   EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
@@ -149,7 +149,7 @@ TEST_F(VerdictsTest, RetriesFailedEvent) {
     EXPECT_EQ(verdicts_.NextChange(), now_ + seconds(1));
     api_.intercept = nullptr;
     now_ += seconds(1);
-    Tell();
+    Publish();
     EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
   }
   EXPECT_EQ(api_.All("events").size(), 2U);
@@ -161,7 +161,7 @@ TEST_F(VerdictsTest, SkipsEventsAfterConditionTimedOut) {
   EXPECT_EQ(api_.All("events").size(), 0U);
   api_.intercept = nullptr;
   now_ += seconds(1);
-  Tell();
+  Publish();
   EXPECT_EQ(api_.All("events").size(), 1U);
 }
 
@@ -173,7 +173,7 @@ TEST_F(VerdictsTest, DropsVerdictOfReplacedPod) {
   verdicts_.Add(std::move(outcome), now_);
   api_.Put(
       {{"kind", "Pod"}, {"metadata", {{"namespace", "ml"}, {"name", "p"}, {"uid", "another"}}}});
-  Tell();
+  Publish();
   EXPECT_EQ(Writes(), 0U);
 }
 

@@ -72,7 +72,7 @@ reconcile::ReconcileResult Operator::Reconcile(const std::string&, const reconci
   }
 
   // 4. Publish Events last: they report what was written, and are best effort.
-  if (parts_->events.Due() <= clock.Now()) parts_->events.Tell(view, client, clock);
+  if (parts_->events.Due() <= clock.Now()) parts_->events.Publish(view, client, clock);
 
   // 5. Rest until something is due.
   const Time due =

@@ -91,8 +91,8 @@ class OperatorTest : public ::testing::Test {
         FindString(*api_.Find("pods", key), "metadata", "labels", "nos.nebuly.com/capacity"));
   }
   // "cpu=2 memory=1": one of the lists in a status.
-  std::string Told(const std::string& key, const char* list,
-                   const std::string& plural = "elasticquotas") {
+  std::string StatusList(const std::string& key, const char* list,
+                         const std::string& plural = "elasticquotas") {
     std::string text;
     const Json* found = nos::Find(*api_.Find(plural, key), "status", list);
     if (found == nullptr) return text;

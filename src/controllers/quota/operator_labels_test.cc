@@ -19,8 +19,8 @@ TEST_F(OperatorTest, LabelsFollowPods) {
   Run();
   EXPECT_EQ(Label("a/p1"), "in-quota");
   EXPECT_EQ(Label("a/p2"), "in-quota");
-  EXPECT_EQ(Told("a/quota", "used"), "cpu=1");
-  EXPECT_EQ(Told("a/quota", "borrowed"), "");
+  EXPECT_EQ(StatusList("a/quota", "used"), "cpu=1");
+  EXPECT_EQ(StatusList("a/quota", "borrowed"), "");
   EXPECT_NE(reconcile::testing::EventsOf(api_).find("BorrowingEnded"), std::string::npos);
   EXPECT_NE(reconcile::testing::EventsOf(api_).find("LendingEnded"), std::string::npos);
   // The pod is bound but not started: it counts.
@@ -103,7 +103,7 @@ TEST_F(OperatorTest, CompositeQuotaSharesOneAccount) {
   Pod("b", "p2");
   Pod("a", "p3");
   Start();
-  EXPECT_EQ(Told("default/team", "used", "compositeelasticquotas"), "cpu=3");
+  EXPECT_EQ(StatusList("default/team", "used", "compositeelasticquotas"), "cpu=3");
   EXPECT_EQ(Label("b/p2"), "in-quota");
   EXPECT_EQ(Label("a/p3"), "over-quota");
 }
@@ -114,10 +114,10 @@ TEST_F(OperatorTest, ChargesWholeGpuByItsNode) {
   Pod("a", "p1", {{"nvidia.com/gpu", "1"}});
   Pod("a", "p2", {{"nvidia.com/gpu", "1"}}, "unknown");
   Start();
-  EXPECT_EQ(Told("a/quota", "used"), "nos.nebuly.com/gpu-memory=112");
+  EXPECT_EQ(StatusList("a/quota", "used"), "nos.nebuly.com/gpu-memory=112");
   Node("unknown", "16384");
   Run();
-  EXPECT_EQ(Told("a/quota", "used"), "nos.nebuly.com/gpu-memory=96");
+  EXPECT_EQ(StatusList("a/quota", "used"), "nos.nebuly.com/gpu-memory=96");
   EXPECT_EQ(Label("a/p2"), "in-quota");
 }
 

@@ -14,13 +14,13 @@ TEST_F(OperatorTest, WritesUsedBorrowedAndLent) {
   EXPECT_EQ(Label("a/p1"), "in-quota");
   EXPECT_EQ(Label("a/p2"), "over-quota");
   EXPECT_EQ(Label("a/p3"), "over-quota");
-  EXPECT_EQ(Told("a/quota", "used"), "cpu=3 memory=3Mi");
-  EXPECT_EQ(Told("a/quota", "borrowed"), "cpu=2");
-  EXPECT_EQ(Told("a/quota", "lent"), "");
+  EXPECT_EQ(StatusList("a/quota", "used"), "cpu=3 memory=3Mi");
+  EXPECT_EQ(StatusList("a/quota", "borrowed"), "cpu=2");
+  EXPECT_EQ(StatusList("a/quota", "lent"), "");
   EXPECT_EQ(OverQuota("a/quota"), 2);
   EXPECT_EQ(InForce("a/quota"), "True InForce: ");
-  EXPECT_EQ(Told("b/quota", "used"), "cpu=0");
-  EXPECT_EQ(Told("b/quota", "lent"), "cpu=2");
+  EXPECT_EQ(StatusList("b/quota", "used"), "cpu=0");
+  EXPECT_EQ(StatusList("b/quota", "lent"), "cpu=2");
   EXPECT_NE(reconcile::testing::EventsOf(api_).find("Borrowing: Using beyond min: 2 of cpu"),
             std::string::npos);
   EXPECT_NE(reconcile::testing::EventsOf(api_).find("Lending: Lending to other quotas: 2 of cpu"),
@@ -75,9 +75,9 @@ TEST_F(OperatorTest, GuaranteedIncludesShareOfIdleAmount) {
   Pod("a", "p", {{"nvidia.com/mig-7g.40gb", "1"}});
   Pod("b", "p", {{"nvidia.com/mig-7g.40gb", "1"}});
   Start();
-  EXPECT_EQ(Told("a/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=55");
-  EXPECT_EQ(Told("b/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=13");
-  EXPECT_EQ(Told("c/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=35");  // at most max
+  EXPECT_EQ(StatusList("a/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=55");
+  EXPECT_EQ(StatusList("b/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=13");
+  EXPECT_EQ(StatusList("c/quota", "guaranteed"), "nos.nebuly.com/gpu-memory=35");  // at most max
 }
 
 TEST_F(OperatorTest, ReportsQuotasNotInForce) {
@@ -90,7 +90,7 @@ TEST_F(OperatorTest, ReportsQuotasNotInForce) {
   EXPECT_EQ(InForce("a/quota"),
             "False NotInForce: not in force in namespace a: composite elastic quota default/team "
             "is");
-  EXPECT_EQ(Told("a/quota", "guaranteed"), "cpu=0");
+  EXPECT_EQ(StatusList("a/quota", "guaranteed"), "cpu=0");
   EXPECT_EQ(OverQuota("a/quota"), 0);
   EXPECT_EQ(InForce("b/quota"), "True InForce: ");
   EXPECT_EQ(InForce("c/quota"), "False PartlyInForce: its parent x/y does not exist");
@@ -219,7 +219,7 @@ TEST_F(OperatorTest, FailingWriteDoesNotDelayOthers) {
   Start(config);
   EXPECT_EQ(Label("a/bad"), "");
   EXPECT_EQ(Label("a/good"), "over-quota");
-  EXPECT_EQ(Told("a/quota", "used"), "cpu=2");
+  EXPECT_EQ(StatusList("a/quota", "used"), "cpu=2");
   api_.intercept = nullptr;
   ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
   EXPECT_EQ(Label("a/bad"), "in-quota");
@@ -241,7 +241,7 @@ TEST_F(OperatorTest, StopsWritingStatusThatOldCrdDrops) {
     return answer;
   };
   Start();
-  EXPECT_EQ(Told("a/quota", "used"), "cpu=1");
+  EXPECT_EQ(StatusList("a/quota", "used"), "cpu=1");
   EXPECT_LE(api_.writes.size(), 4U);
 }
 
@@ -269,7 +269,7 @@ TEST_F(OperatorTest, PublishesEventOnceWithOldCrd) {
     Pod("a", pod);
     Run();
   }
-  EXPECT_EQ(Told("a/quota", "used"), "cpu=5");
+  EXPECT_EQ(StatusList("a/quota", "used"), "cpu=5");
   const std::string events = reconcile::testing::EventsOf(api_);
   const size_t first = events.find("Borrowing: ");
   ASSERT_NE(first, std::string::npos) << events;
@@ -285,14 +285,14 @@ TEST_F(OperatorTest, SpreadsShareUpdatesOverTime) {
   const auto guaranteed = [&] {
     std::set<std::string> amounts;
     for (int i = 0; i < 60; ++i) {
-      amounts.insert(Told("ns" + std::to_string(i) + "/quota", "guaranteed"));
+      amounts.insert(StatusList("ns" + std::to_string(i) + "/quota", "guaranteed"));
     }
     return amounts;
   };
   api_.writes.clear();
   Pod("ns7", "p", {{"cpu", "6"}});
   ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::seconds(2)));
-  EXPECT_EQ(Told("ns7/quota", "used"), "cpu=6");
+  EXPECT_EQ(StatusList("ns7/quota", "used"), "cpu=6");
   EXPECT_LE(api_.writes.size(), 2U + 3 * OperatorConfig().shares_per_look);
   EXPECT_EQ(guaranteed().size(), 2U);
   // The first quotas do not starve the others.
@@ -301,13 +301,13 @@ TEST_F(OperatorTest, SpreadsShareUpdatesOverTime) {
     ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::seconds(1)));
   }
   for (int i = 0; i < 60; ++i) {
-    EXPECT_NE(Told("ns" + std::to_string(i) + "/quota", "guaranteed"), "cpu=20") << i;
+    EXPECT_NE(StatusList("ns" + std::to_string(i) + "/quota", "guaranteed"), "cpu=20") << i;
   }
   ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::minutes(1)));
   EXPECT_EQ(guaranteed().size(), 1U);
   api_.writes.clear();
   Start();
-  EXPECT_TRUE(api_.writes.empty()) << "all of it has been told";
+  EXPECT_TRUE(api_.writes.empty()) << "all of it has been published";
 }
 
 TEST_F(OperatorTest, WritesOnlyWhileLeading) {

@@ -156,18 +156,18 @@ TEST_F(QuotaRulesTest, ReportsProblemsOfQuotasInForce) {
   Have(other);
   const quota::Balance balance(all_);
   const auto problems = ProblemsInForce(balance);
-  const auto told = [&](const std::string& ns) { return problems[*balance.AccountOf(ns)]; };
+  const auto problems_of = [&](const std::string& ns) { return problems[*balance.AccountOf(ns)]; };
   const std::string too_much =
       "the quotas below a/q are guaranteed 50 of cpu together, and it has 10: lower their spec.min "
       "or raise its";
-  EXPECT_EQ(told("a"),
+  EXPECT_EQ(problems_of("a"),
             (std::vector<std::string>{
                 "spec.max of cpu is 2, less than the 10 of spec.min: raise max or lower min",
                 "spec.borrowingLimit names memory, which spec.min does not: only what min names is "
                 "lent and borrowed; add it there (0 will do)",
                 too_much}));
-  EXPECT_EQ(told("b"), std::vector<std::string>{too_much});
-  EXPECT_EQ(told("c"), std::vector<std::string>()) << "it is guaranteed nothing";
+  EXPECT_EQ(problems_of("b"), std::vector<std::string>{too_much});
+  EXPECT_EQ(problems_of("c"), std::vector<std::string>()) << "it is guaranteed nothing";
 }
 
 TEST_F(QuotaRulesTest, ReportsOnlyNewOrWorseProblems) {

@@ -123,7 +123,7 @@ QuotaStatus UnreadableStatus(const std::string& why, const QuotaStatus& known, T
   return status;
 }
 
-bool TellsSharesOnly(const Json& patch) {
+bool ChangesSharesOnly(const Json& patch) {
   return std::ranges::all_of(patch.at("status").get_object(), [](const auto& member) {
     return member.key() == "guaranteed" || member.key() == "lent";
   });

@@ -76,7 +76,7 @@ void QuotaStatuses::Find(const reconcile::Listers& view, Time now) {
     const QuotaStatus known = KnownStatus(accounts_.QuotaOf(account));
     const Json patch = StatusPatch(known, WantedStatus(name, account, known, now));
     if (patch.is_null() || due_.Failing(name)) continue;
-    if (TellsSharesOnly(patch)) {
+    if (ChangesSharesOnly(patch)) {
       shares.push_back(name);
     } else {
       due_.Add(name, now);

@@ -29,8 +29,8 @@ class RelocationFaultsTest : public ::testing::Test {
     w.api.Put(std::move(pod));
   }
   void ExpectCalledOff(const std::string& why) {
-    EXPECT_EQ(w.Told(Kind::kCalledOff, why), 1);
-    EXPECT_EQ(w.Told(Kind::kCalledOff), 1);
+    EXPECT_EQ(w.CountNotes(Kind::kCalledOff, why), 1);
+    EXPECT_EQ(w.CountNotes(Kind::kCalledOff), 1);
     EXPECT_EQ(w.Places(), "");
     EXPECT_EQ(w.Evictions(), 0);
     EXPECT_TRUE(w.Has("a") && w.Has("b"));
@@ -130,7 +130,7 @@ TEST_F(RelocationFaultsTest, TerminatingPlaceholderCallsRelocationOff) {
   w.api.Put(std::move(place));
   w.Step();
   EXPECT_EQ(w.Evictions(), 0);
-  EXPECT_EQ(w.Told(Kind::kCalledOff, "a placeholder is gone"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "a placeholder is gone"), 1);
   EXPECT_TRUE(w.IsFree());
 }
 
@@ -143,7 +143,7 @@ TEST_F(RelocationFaultsTest, NewPodOnEmptiedNodeKeepsNode) {
   w.PutPod("late", "gpu-1");
   w.Step();
   EXPECT_TRUE(w.IsFree());
-  EXPECT_EQ(w.Told(Kind::kCalledOff, "ml/late"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "ml/late"), 1);
 }
 
 TEST_F(RelocationFaultsTest, RemovedTargetCallsRelocationOff) {
@@ -154,7 +154,7 @@ TEST_F(RelocationFaultsTest, RemovedTargetCallsRelocationOff) {
   w.api.Put(std::move(node));
   w.Step();
   EXPECT_EQ(w.Evictions(), 0);
-  EXPECT_EQ(w.Told(Kind::kCalledOff, "goes itself"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "goes itself"), 1);
   EXPECT_EQ(w.Places(), "");
 }
 
@@ -164,7 +164,7 @@ TEST_F(RelocationFaultsTest, StaleCachesDoNotEvictTwice) {
   w.StepStale();
   w.StepStale();
   EXPECT_EQ(w.Evictions(), 2);
-  EXPECT_EQ(w.Told(Kind::kEvicted), 2);
+  EXPECT_EQ(w.CountNotes(Kind::kEvicted), 2);
 }
 
 TEST_F(RelocationFaultsTest, WaitsForCachesToShowRelocation) {
@@ -181,8 +181,8 @@ TEST_F(RelocationFaultsTest, WaitsForCachesToShowRelocation) {
   EXPECT_EQ(w.relocations->Step(places_only, w.client, w.clock).again, seconds(10));
   EXPECT_EQ(w.api.writes.size(), written);
   w.Step();
-  EXPECT_EQ(w.Told(Kind::kHeld), 1);
-  EXPECT_EQ(w.Told(Kind::kCalledOff), 0);
+  EXPECT_EQ(w.CountNotes(Kind::kHeld), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff), 0);
 }
 
 TEST_F(RelocationFaultsTest, RemovesMarkWithoutPlaceholders) {
@@ -207,7 +207,7 @@ TEST_F(RelocationFaultsTest, RefusedPlaceholderCallsRelocationOffAtOnce) {
   };
   const Status started = w.Start({"a", "b"});
   EXPECT_EQ(started.code(), Code::kPermission);
-  EXPECT_EQ(w.Told(Kind::kStarted), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kStarted), 1);
   ExpectCalledOff("no PriorityClass with name x was found");
   EXPECT_TRUE(w.IsFree());
 }
@@ -237,7 +237,7 @@ TEST_F(RelocationFaultsTest, CallsOffLaterOfTwoRelocationsOfOnePod) {
   w.api.Put(MakePlaceholder(w.config, what, 0, *w.pods.Get("ml/a")).value());
   w.Step();
   EXPECT_EQ(w.Places(), "0 1");
-  EXPECT_EQ(w.Told(Kind::kCalledOff, "is in relocation r-2 already"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "is in relocation r-2 already"), 1);
   EXPECT_EQ(w.notes.back().id, "r-1");
 }
 
@@ -265,8 +265,8 @@ TEST_F(RelocationFaultsTest, RemovesUnreadableAnnotations) {
   EXPECT_NE(w.api.Find("pods", "ml/x-0"), nullptr) << "users' pods are not ours";
   EXPECT_FALSE(w.Node().meta.annotations.contains(kRemoval));
   EXPECT_TRUE(w.Node().unschedulable) << "nobody knows who did that";
-  EXPECT_EQ(w.Told(Kind::kCalledOff), 1);
-  EXPECT_EQ(w.Told(Kind::kBadMark, "The node stays cordoned"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kBadMark, "The node stays cordoned"), 1);
 }
 
 TEST_F(RelocationFaultsTest, RemovesCopiedMarkWithoutUncordoning) {
@@ -278,7 +278,7 @@ TEST_F(RelocationFaultsTest, RemovesCopiedMarkWithoutUncordoning) {
   w.Step();
   EXPECT_FALSE(w.Node("gpu-3").meta.annotations.contains(kRemoval));
   EXPECT_TRUE(w.Node("gpu-3").unschedulable);
-  EXPECT_EQ(w.Told(Kind::kBadMark, "gpu-1 has the same id"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kBadMark, "gpu-1 has the same id"), 1);
   EXPECT_EQ(w.Places(), "0 1") << "the other one goes on";
 }
 
@@ -286,8 +286,8 @@ TEST_F(RelocationFaultsTest, RemovesUnreadableMarkOfUncordonedNode) {
   ChangeNode([](Json& node) { MakeObject(node, "metadata", "annotations")[kRemoval] = "{}"; });
   w.Step();
   EXPECT_TRUE(w.IsFree());
-  EXPECT_EQ(w.Told(Kind::kBadMark, "cannot be used"), 1);
-  EXPECT_EQ(w.Told(Kind::kBadMark, "cordoned"), 0);
+  EXPECT_EQ(w.CountNotes(Kind::kBadMark, "cannot be used"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kBadMark, "cordoned"), 0);
 }
 
 TEST_F(RelocationFaultsTest, FutureTimeCallsRelocationOff) {
@@ -312,7 +312,7 @@ TEST_F(RelocationFaultsTest, StuckPodCallsRelocationOffAfterDeadline) {
   w.StepAfter(minutes(15));
   EXPECT_EQ(w.Places(), "");
   EXPECT_TRUE(w.IsFree());
-  EXPECT_EQ(w.Told(Kind::kCalledOff, "does not end"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "does not end"), 1);
 }
 
 // A relocation whose process crashes at its n-th write. `seen`: the write reached the API server.

@@ -147,7 +147,7 @@ struct RelocationWorld {
   bool IsEmptied() const {
     return Node().unschedulable && Mark().state == Removal::State::kEmptied;
   }
-  int Told(RelocationNote::Kind kind, const std::string& part = "") const {
+  int CountNotes(RelocationNote::Kind kind, const std::string& part = "") const {
     return static_cast<int>(std::ranges::count_if(notes, [&](const RelocationNote& note) {
       return note.kind == kind && note.message.find(part) != std::string::npos;
     }));

@@ -159,7 +159,7 @@ Status Relocations::Start(const Relocation& relocation, const reconcile::Listers
   for (const cluster::Node& source : sources) (void)ReopenNode(source, client);
   RelocationMemory& memory = memory_[relocation.id];
   memory.seen = now;
-  memory.told_off = true;
+  memory.reported_off = true;
   memory.off = fmt::format("a placeholder cannot be made: {}", failed.ToString());
   RelocationNote off = NoteOf(relocation, RelocationNote::Kind::kCalledOff);
   off.message = fmt::format("Nothing is moved: {}.", memory.off);

@@ -29,11 +29,11 @@ TEST_F(RelocationsTest, EvictsOnlyAfterAllPlacesAreHeld) {
   EXPECT_EQ(w.Evictions(), 0);
   w.SetPlace(1, "Running");
   w.Step();
-  EXPECT_EQ(w.Told(Kind::kHeld), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kHeld), 1);
   EXPECT_EQ(w.Evictions(), 0) << "the placeholders say first that all are held";
   w.Step();
   EXPECT_EQ(w.Evictions(), 2);
-  EXPECT_EQ(w.Told(Kind::kEvicted), 2);
+  EXPECT_EQ(w.CountNotes(Kind::kEvicted), 2);
   EXPECT_EQ(w.notes.back().pod, "ml/b");
   EXPECT_EQ(w.notes.back().to, "gpu-2");
   EXPECT_FALSE(w.Has("a") || w.Has("b"));
@@ -63,9 +63,9 @@ TEST_F(RelocationsTest, EmptiedNodeCanBeAskedForAndKept) {
   EXPECT_FALSE(w.IsEmptied()) << "somebody may not have seen the cordon yet";
   w.StepAfter(seconds(10));
   EXPECT_TRUE(w.IsEmptied());
-  EXPECT_EQ(w.Told(Kind::kMoved), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kMoved), 1);
   w.Step();
-  EXPECT_EQ(w.Told(Kind::kMoved), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kMoved), 1);
   ASSERT_TRUE(w.relocations->MarkAsked(w.Node(), 2, w.client, w.clock.Now()).ok());
   EXPECT_EQ(w.Mark().state, Removal::State::kAsked);
   EXPECT_EQ(w.Mark().wanted, 2);
@@ -115,10 +115,10 @@ TEST_F(RelocationsTest, HoldTimeoutCallsRelocationOff) {
   EXPECT_EQ(w.Places(), "");
   EXPECT_TRUE(w.IsFree());
   EXPECT_EQ(w.Evictions(), 0);
-  EXPECT_EQ(w.Told(Kind::kCalledOff, "ml/b"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "ml/b"), 1);
   EXPECT_EQ(w.notes.back().pool, "a100");
   w.Step();
-  EXPECT_EQ(w.Told(Kind::kCalledOff), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff), 1);
 }
 
 TEST_F(RelocationsTest, RetriesRefusedEvictionUntilDrainDeadline) {
@@ -143,7 +143,7 @@ TEST_F(RelocationsTest, RetriesRefusedEvictionUntilDrainDeadline) {
   EXPECT_EQ(w.Places(), "");
   EXPECT_TRUE(w.Has("b"));
   EXPECT_TRUE(w.IsFree());
-  EXPECT_EQ(w.Told(Kind::kCalledOff, "No more pods are moved: pod ml/b"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "No more pods are moved: pod ml/b"), 1);
 }
 
 TEST_F(RelocationsTest, ForbiddenEvictionCallsOffTheRest) {
@@ -156,7 +156,7 @@ TEST_F(RelocationsTest, ForbiddenEvictionCallsOffTheRest) {
   EXPECT_EQ(w.Evictions(), 2);
   EXPECT_EQ(w.Places(), "0");
   EXPECT_TRUE(w.IsFree());
-  EXPECT_EQ(w.Told(Kind::kCalledOff, "not allowed"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "not allowed"), 1);
   w.PutPod("a2", "");
   w.Step();
   EXPECT_EQ(w.Places(), "");
@@ -175,7 +175,7 @@ TEST_F(RelocationsTest, ReleasesPlaceOfPodThatEndsByItself) {
   w.Step();
   EXPECT_EQ(w.Evictions(), 1);
   EXPECT_FALSE(w.Has("b"));
-  EXPECT_EQ(w.Told(Kind::kCalledOff), 0);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff), 0);
 }
 
 TEST_F(RelocationsTest, DoesNotEvictReplacedPod) {
@@ -257,7 +257,7 @@ TEST_F(RelocationsTest, KeepsNodeCordonedUntilSuccessorsHaveNodes) {
   w.PutPod("a2", "");
   w.Step();
   EXPECT_EQ(w.Places(), "");
-  EXPECT_EQ(w.Told(Kind::kMoved, "ml/big"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kMoved, "ml/big"), 1);
   EXPECT_EQ(w.notes.back().for_pod, "ml/big");
   w.Step();
   EXPECT_TRUE(w.Node().unschedulable) << "a2 has no node yet";
@@ -356,7 +356,7 @@ TEST_F(RelocationsTest, CallsOffMovesForPodThatHasNode) {
   w.Step();
   EXPECT_EQ(w.Evictions(), 0);
   EXPECT_EQ(w.Places(), "");
-  EXPECT_EQ(w.Told(Kind::kCalledOff, "has a place already"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "has a place already"), 1);
 }
 
 TEST_F(RelocationsTest, ReportsBusyPodsAndRelocationCount) {
@@ -379,7 +379,7 @@ TEST_F(RelocationsTest, CallOffKeepsNodeBeforeFirstEviction) {
   EXPECT_EQ(w.Places(), "");
   w.Step();
   EXPECT_EQ(w.Evictions(), 0);
-  EXPECT_EQ(w.Told(Kind::kCalledOff, "it is needed"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "it is needed"), 1);
   EXPECT_TRUE(w.relocations->CallOff("gpu-1", "again", w.view, w.client, w.clock.Now()));
 }
 

@@ -23,7 +23,7 @@ Time ReopensAt(const MovesAway& mark, const std::set<std::string_view>& homeless
     return Time::max();
   }
   if (!memory.over) memory.over = now;
-  const bool seen_to_the_end = memory.told_moved || memory.told_off;
+  const bool seen_to_the_end = memory.reported_moved || memory.reported_off;
   if (!seen_to_the_end) {
     // The placeholders may not be in the caches yet, or another replica has done everything else.
     // The mark's own time is not trusted alone.

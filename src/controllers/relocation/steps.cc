@@ -65,7 +65,7 @@ reconcile::ReconcileResult RelocationSteps::All() {
 
 void RelocationSteps::ClearWhatIsBad() {
   using Kind = RelocationNote::Kind;
-  const auto tell = [&](Kind kind, const std::string& node, std::string message) {
+  const auto report = [&](Kind kind, const std::string& node, std::string message) {
     RelocationNote note;
     note.kind = kind;
     note.node = node;
@@ -79,8 +79,8 @@ void RelocationSteps::ClearWhatIsBad() {
       outcome_.Note(deleted, "delete placeholder " + pod->Key());
       continue;
     }
-    tell(Kind::kCalledOff, "",
-         fmt::format("Placeholder {} is deleted: {}: {}.", pod->Key(), kPlaceFor, why));
+    report(Kind::kCalledOff, "",
+           fmt::format("Placeholder {} is deleted: {}: {}.", pod->Key(), kPlaceFor, why));
   }
   for (const auto& [node, why] : scene_.bad_marks) {
     const Status written = DropMark(*node, client_).status();
@@ -88,11 +88,11 @@ void RelocationSteps::ClearWhatIsBad() {
       outcome_.Note(written, "take the mark off node " + node->meta.name);
       continue;
     }
-    tell(Kind::kBadMark, node->meta.name,
-         fmt::format("The annotation {} cannot be used and is removed: {}.{}", kRemoval, why,
-                     node->unschedulable ? " The node stays cordoned: who did that is not known. "
-                                           "Uncordon it when it may take pods."
-                                         : ""));
+    report(Kind::kBadMark, node->meta.name,
+           fmt::format("The annotation {} cannot be used and is removed: {}.{}", kRemoval, why,
+                       node->unschedulable ? " The node stays cordoned: who did that is not known. "
+                                             "Uncordon it when it may take pods."
+                                           : ""));
   }
 }
 
@@ -135,7 +135,7 @@ void RelocationSteps::GiveUpPlaces(Moving& moving, const std::string& why) {
     const Status deleted = Delete(place);
     if (!deleted.ok()) outcome_.Note(deleted, "delete placeholder " + place.pod->Key());
   }
-  if (std::exchange(memory.told_off, true)) return;
+  if (std::exchange(memory.reported_off, true)) return;
   Note(moving, RelocationNote::Kind::kCalledOff,
        fmt::format("{}: {}.", any_evicted ? "No more pods are moved" : "Nothing is moved", why));
 }
@@ -154,7 +154,7 @@ void RelocationSteps::Hold(Moving& moving) {
     what.held = now_;
     done &= Write(place, what);
   }
-  if (!done || std::exchange(memory_[moving.id].told_held, true)) return;
+  if (!done || std::exchange(memory_[moving.id].reported_held, true)) return;
   Note(moving, RelocationNote::Kind::kHeld,
        fmt::format("All {} places are held: the pods are evicted.", moving.places.size()));
 }
@@ -281,13 +281,13 @@ void RelocationSteps::ReleasePlaces() {
     if (release.successor.empty()) continue;
     memory_[release.place->what.id].successors.insert(release.successor);
   }
-  bool told = true;
+  bool recorded = true;
   for (auto& [id, moving] : scene_.moving) {
     for (Place& place : moving.places) {
-      if (!gone_.contains(place.pod->Key())) told &= TellOf(place);
+      if (!gone_.contains(place.pod->Key())) recorded &= RecordReleases(place);
     }
   }
-  if (!told) return;
+  if (!recorded) return;
   for (const Release& release : released_) {
     const Status deleted = Delete(*release.place);
     if (!deleted.ok()) outcome_.Note(deleted, "delete placeholder " + release.place->pod->Key());
@@ -297,13 +297,13 @@ void RelocationSteps::ReleasePlaces() {
     const bool over = std::ranges::all_of(
         moving.places, [&](const Place& place) { return gone_.contains(place.pod->Key()); });
     if (!over || moving.ForPod().empty() || !memory.off.empty()) continue;
-    if (std::exchange(memory.told_moved, true)) continue;
+    if (std::exchange(memory.reported_moved, true)) continue;
     Note(moving, RelocationNote::Kind::kMoved,
          fmt::format("The pods that were in the way of {} have moved.", PodText(moving.ForPod())));
   }
 }
 
-bool RelocationSteps::TellOf(Place& place) {
+bool RelocationSteps::RecordReleases(Place& place) {
   PlaceFor what = place.what;
   const auto add = [](const std::string& uid, std::vector<std::string>& to) {
     if (std::ranges::count(to, uid) == 0) to.push_back(uid);

@@ -58,7 +58,7 @@ class RelocationSteps {
   Time WaitsUntil(const Place& place);
   void ReleasePlaces();
   // Records in the placeholder which others are released now. False: the write failed.
-  bool TellOf(Place& place);
+  bool RecordReleases(Place& place);
   void SeeWhetherEmpty(Moving& moving);
   void Forget();
 

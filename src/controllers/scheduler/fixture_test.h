@@ -198,8 +198,8 @@ class SchedulerFixture : public ::testing::Test {
     return Annotation(node, std::string(cluster::kSpecPlan));
   }
   // Changes a node as its agent and kubelet would.
-  void Tell(const std::string& node, const JsonObject& annotations,
-            const JsonObject& allocatable = {}) {
+  void UpdateNode(const std::string& node, const JsonObject& annotations,
+                  const JsonObject& allocatable = {}) {
     Json changed = *api_.Find("nodes", node);
     for (const auto& [key, value] : annotations) {
       MakeObject(changed, "metadata", "annotations")[key] = value;
@@ -217,9 +217,9 @@ class SchedulerFixture : public ::testing::Test {
     for (const std::string_view instance : Split(layout, ',')) {
       ++counts["nvidia.com/mig-" + std::string(instance.substr(0, instance.find('@')))];
     }
-    Tell(node, {{"nos.nebuly.com/status-layout-0", layout},
-                {"nos.nebuly.com/status-holders-0", holders},
-                {"nos.nebuly.com/status-partitioning-plan", Plan(node)}});
+    UpdateNode(node, {{"nos.nebuly.com/status-layout-0", layout},
+                      {"nos.nebuly.com/status-holders-0", holders},
+                      {"nos.nebuly.com/status-partitioning-plan", Plan(node)}});
     reconcile::testing::PutAllocatable(api_, node, counts);
   }
   int CountEvents(std::string_view reason) { return reconcile::testing::CountEvents(api_, reason); }

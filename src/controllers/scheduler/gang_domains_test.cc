@@ -56,7 +56,7 @@ class NearGangTest : public SchedulerFixture {
   }
   void GpuAndCpuZones() {
     Node("a1", "a", "1");
-    Tell("a1", {}, {{"example.com/gpu", "2"}});
+    UpdateNode("a1", {}, {{"example.com/gpu", "2"}});
     Node("b1", "b", "4");
   }
   // P0 and p1 fit only zone a, p2 and p3 only zone b. The maximum skew between zones is 1.
@@ -113,7 +113,7 @@ TEST_F(NearGangTest, EventInAnotherZoneWakesGang) {
   TakePort("p1");
   Run();
   ASSERT_EQ(ZonesOf(2), "--");
-  Tell("b1", {}, {{"cpu", "2"}});
+  UpdateNode("b1", {}, {{"cpu", "2"}});
   Run();
   EXPECT_EQ(ZonesOf(2), "bb") << Why("p0");
 }

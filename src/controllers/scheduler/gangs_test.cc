@@ -155,15 +155,16 @@ TEST_F(GangTest, ReleasesGangWhenOneSliceFails) {
   Group("g", 2);
   Pods("p", 2, "g", "nvidia.com/mig-7g.40gb", "1");
   Run();
-  Tell("b",
-       {{"nos.nebuly.com/status-partitioning-plan", Plan("b")},
-        {"nos.nebuly.com/partitioning-result",
-         reconcile::WritePlanResult({Plan("b"), false, {{0, "7g.40gb@0", "InUse", "in use"}}})}});
+  UpdateNode(
+      "b",
+      {{"nos.nebuly.com/status-partitioning-plan", Plan("b")},
+       {"nos.nebuly.com/partitioning-result",
+        reconcile::WritePlanResult({Plan("b"), false, {{0, "7g.40gb@0", "InUse", "in use"}}})}});
   Run();
   EXPECT_EQ(Bound("p", 2), 0);
   EXPECT_EQ(Spec("a") + Spec("b"), "") << "what was asked for is taken back";
   GpuNode("c", 1);
-  Tell("a", {{"nos.nebuly.com/status-partitioning-plan", Plan("a")}});
+  UpdateNode("a", {{"nos.nebuly.com/status-partitioning-plan", Plan("a")}});
   Run();
   EXPECT_EQ(Spec("a") + Spec("c"), "7g.40gb@07g.40gb@0") << "b rests";
 }
@@ -249,7 +250,7 @@ TEST_F(GangTest, ReleasesMembersWhenGangIsTooSmall) {
   EXPECT_EQ(Spec("a"), "");
   EXPECT_EQ(Why("p2"), "pod group ml/g: 1 of the 2 pods that are placed together are there");
   Pod("other", "", "nvidia.com/mig-7g.40gb");
-  Tell("a", {{"nos.nebuly.com/status-partitioning-plan", Plan("a")}});
+  UpdateNode("a", {{"nos.nebuly.com/status-partitioning-plan", Plan("a")}});
   Run();
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
   Partition("a");

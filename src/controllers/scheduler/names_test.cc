@@ -30,7 +30,7 @@ TEST_F(SchedulerNamesTest, SchedulesResourceThatNodeOffersLater) {
   ASSERT_EQ(NodeOf("late"), "");
   EXPECT_TRUE(Why("late").starts_with("0/1 nodes are available: 1 Insufficient amd.com/fpga."))
       << Why("late");
-  Tell("n", {}, {{"amd.com/fpga", "4"}});
+  UpdateNode("n", {}, {{"amd.com/fpga", "4"}});
   clock_.Advance(seconds(30));
   Run();
   EXPECT_EQ(NodeOf("late"), "n") << Why("late");

@@ -27,10 +27,10 @@ class PartitionRequestsTest : public SchedulerFixture {
   // The agent has carried out the plan and reports this layout and these counts.
   void Partition(const std::string& node, int gpu, const std::string& layout,
                  const JsonObject& allocatable) {
-    Tell(node,
-         {{"nos.nebuly.com/status-layout-" + std::to_string(gpu), layout},
-          {"nos.nebuly.com/status-partitioning-plan", Annotation(node, kSpecPlan)}},
-         allocatable);
+    UpdateNode(node,
+               {{"nos.nebuly.com/status-layout-" + std::to_string(gpu), layout},
+                {"nos.nebuly.com/status-partitioning-plan", Annotation(node, kSpecPlan)}},
+               allocatable);
   }
   // Nodes m and n are in use. The pod of m is evicted for p, which needs the whole GPU.
   void EvictOneOfTwo() {
@@ -47,9 +47,9 @@ class PartitionRequestsTest : public SchedulerFixture {
   }
   void FailPlan(const std::string& node, int gpu, const std::string& why) {
     const std::string plan = Annotation(node, kSpecPlan);
-    Tell(node, {{"nos.nebuly.com/status-partitioning-plan", plan},
-                {"nos.nebuly.com/partitioning-result",
-                 reconcile::WritePlanResult({plan, false, {{gpu, "", "InUse", why}}})}});
+    UpdateNode(node, {{"nos.nebuly.com/status-partitioning-plan", plan},
+                      {"nos.nebuly.com/partitioning-result",
+                       reconcile::WritePlanResult({plan, false, {{gpu, "", "InUse", why}}})}});
   }
 };
 
@@ -62,7 +62,7 @@ TEST_F(PartitionRequestsTest, BindsPodToNewlyCreatedSlice) {
   EXPECT_EQ(Annotation("n", kSpecPlan), "1");
   EXPECT_EQ(Nominee("p"), "n") << "so that others know";
   EXPECT_EQ(NodeOf("p"), "") << "not before it is there";
-  Tell("n", {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:free"}});
+  UpdateNode("n", {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:free"}});
   Run();
   EXPECT_EQ(NodeOf("p"), "") << "nor before the kubelet offers it";
   Partition("n", 0, "3g.20gb@4:free", {{"nvidia.com/mig-3g.20gb", "1"}});
@@ -95,7 +95,7 @@ TEST_F(PartitionRequestsTest, BindsOnlyAsManyPodsAsKubeletOffers) {
             {{"nvidia.com/mig-2g.10gb", "2"}});
   Run();
   EXPECT_EQ((NodeOf("a") + NodeOf("b") + NodeOf("c")).size(), 2u);
-  Tell("n", {}, {{"nvidia.com/mig-2g.10gb", "3"}});
+  UpdateNode("n", {}, {{"nvidia.com/mig-2g.10gb", "3"}});
   Run();
   EXPECT_EQ(NodeOf("a") + NodeOf("b") + NodeOf("c"), "nnn");
 }
@@ -193,7 +193,7 @@ TEST_F(PartitionRequestsTest, RetriesPatchAfterConflictWhenNodeChanges) {
   Run();
   EXPECT_EQ(*conflicts, 1);
   EXPECT_EQ(PlansWritten(), 1) << "not before something is known to be other";
-  Tell("n", {{"somebody", "else"}});
+  UpdateNode("n", {{"somebody", "else"}});
   Run();
   EXPECT_EQ(Spec("n", 0), "3g.20gb@4");
 }
@@ -215,7 +215,7 @@ TEST_F(PartitionRequestsTest, WaitsForForeignPlanAfterConflict) {
   Refuse(api_, "PATCH", "/nodes/", Status(Code::kConflict, "the object has been modified"));
   Run();
   api_.intercept = nullptr;
-  Tell("n", {{kSpecPlan, "77"}, {"nos.nebuly.com/spec-layout-0", "1g.5gb@0"}});
+  UpdateNode("n", {{kSpecPlan, "77"}, {"nos.nebuly.com/spec-layout-0", "1g.5gb@0"}});
   Run();
   EXPECT_EQ(Annotation("n", kSpecPlan), "77") << "it is under way";
   EXPECT_EQ(Spec("n", 0), "1g.5gb@0");
@@ -246,9 +246,9 @@ TEST_F(PartitionRequestsTest, PatchesNodeAtItsLatestVersion) {
 // The partitioner's plan is under way on the node and serves other pods.
 TEST_F(PartitionRequestsTest, WaitsForPlanOfPartitioner) {
   Node("n", 1);
-  Tell("n", {{kSpecPlan, "7"},
-             {"nos.nebuly.com/spec-layout-0", "1g.5gb@6"},
-             {"nos.nebuly.com/spec-gpu-0-1g.5gb", "1"}});
+  UpdateNode("n", {{kSpecPlan, "7"},
+                   {"nos.nebuly.com/spec-layout-0", "1g.5gb@6"},
+                   {"nos.nebuly.com/spec-gpu-0-1g.5gb", "1"}});
   Pod("p", "3g.20gb");
   Run();
   EXPECT_EQ(PlansWritten(), 0);
@@ -345,7 +345,8 @@ TEST_F(PartitionRequestsTest, CreatesLargeSliceFromSlicesOfVictims) {
   for (const char* name : {"large-m", "large-n"}) Pod(name, "3g.20gb", 1, 5);
   Run();
   for (const char* node : {"m", "n"}) {
-    Tell(node, {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:used,1g.5gb@0:used,1g.5gb@1:used"}});
+    UpdateNode(node,
+               {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:used,1g.5gb@0:used,1g.5gb@1:used"}});
   }
   Run();
   Pod("p", "2g.10gb", 2, 3);
@@ -358,11 +359,12 @@ TEST_F(PartitionRequestsTest, CreatesLargeSliceFromSlicesOfVictims) {
                    });
   };
   EXPECT_EQ(evicted(), 2);
-  EXPECT_EQ(PlansWritten(), 0) << "the agent has not told that they are free";
+  EXPECT_EQ(PlansWritten(), 0) << "the agent has not reported them as free";
   clock_.Advance(seconds(20));
   Run();
   EXPECT_EQ(evicted(), 2) << "others would go in vain";
-  Tell("m", {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:used,1g.5gb@0:free,1g.5gb@1:free"}});
+  UpdateNode("m",
+             {{"nos.nebuly.com/status-layout-0", "3g.20gb@4:used,1g.5gb@0:free,1g.5gb@1:free"}});
   Run();
   EXPECT_EQ(Spec("m", 0), "2g.10gb@0,2g.10gb@2,3g.20gb@4");
   Partition("m", 0, "3g.20gb@4:used,2g.10gb@0:free,2g.10gb@2:free",
@@ -376,7 +378,7 @@ TEST_F(PartitionRequestsTest, CreatesLargeSliceFromSlicesOfVictims) {
 TEST_F(PartitionRequestsTest, WaitsForSilentAgentUntilDeadline) {
   EvictOneOfTwo();
   clock_.Advance(seconds(31));
-  Tell("n", {{"nos.nebuly.com/note", "wakes it"}});
+  UpdateNode("n", {{"nos.nebuly.com/note", "wakes it"}});
   Run();
   EXPECT_EQ(Nominee("p"), "n");
 }
@@ -400,8 +402,8 @@ TEST_F(PartitionRequestsTest, DoesNotWaitForAgentOfCordonedNode) {
   }
   Pod("b", "4g.20gb", 1, 1);
   BindElsewhere("b", "n");
-  Tell("m", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
-  Tell("n", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
+  UpdateNode("m", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
+  UpdateNode("n", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used"}});
   Cordon("m");
   Pod("p", "7g.40gb", 1, 3);
   ChangePod("p", [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "m"; });

@@ -81,7 +81,7 @@ TEST_F(SchedulerPreemptTest, PreemptedEventNamesPreemptor) {
 
 // The victim may be deleted, and its name reused, before the Event is published.
 TEST_F(SchedulerPreemptTest, PublishesPreemptedEventAfterVictimIsDeleted) {
-  config_.tellings_per_call = config_.tellings_beside_bindings = 1;
+  config_.reports_per_call = config_.reports_beside_bindings = 1;
   Restart();
   CpuNode("n", "1");
   Pod("low", 1);

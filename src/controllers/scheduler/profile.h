@@ -1,4 +1,4 @@
-// A profile tells how pods with one schedulerName are scheduled. Profiles finds a pod's profile.
+// A profile defines how pods with one schedulerName are scheduled. Profiles finds a pod's profile.
 //
 //   Profiles profiles({{"nos-scheduler", &framework}});
 //   if (const SchedulerProfile* profile = profiles.Find(pod)) ...   // null: another scheduler's

@@ -178,8 +178,8 @@ TEST_F(SchedulerPromisesTest, EvictsNothingWhileFreeGpuIsPartitioned) {
   PodOf("b", "q", "nvidia.com/mig-7g.40gb", "1");
   Run();
   EXPECT_EQ(At("a/p"), "g");
-  Tell("g", {{"nos.nebuly.com/status-layout-1", "1g.5gb@0:free"},
-             {"nos.nebuly.com/status-partitioning-plan", "77"}});
+  UpdateNode("g", {{"nos.nebuly.com/status-layout-1", "1g.5gb@0:free"},
+                   {"nos.nebuly.com/status-partitioning-plan", "77"}});
   Run();
   EXPECT_EQ(Spec("g", 1), "7g.40gb@0");
   EXPECT_EQ(At("a/p"), "g");

@@ -201,11 +201,11 @@ class ClaimsFixture : public QuotaFixture {
     Report("g", Spec("g") + ":free");
     Run();
     ASSERT_EQ(At("a/p"), "g");
-    Tell("g", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
-               {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"},
-               {"nos.nebuly.com/status-layout-1", ""},
-               {"nos.nebuly.com/spec-layout-1", "1g.5gb@0"},
-               {"nos.nebuly.com/spec-partitioning-plan", "77"}});
+    UpdateNode("g", {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:used"},
+                     {"nos.nebuly.com/status-holders-0", "7g.40gb@0=a/p"},
+                     {"nos.nebuly.com/status-layout-1", ""},
+                     {"nos.nebuly.com/spec-layout-1", "1g.5gb@0"},
+                     {"nos.nebuly.com/spec-partitioning-plan", "77"}});
   }
   // A second scheduler for pods with schedulerName "second".
   void StartSecond() {

@@ -95,7 +95,7 @@ class SchedulerEndsTest : public ClaimsFixture {
     PodOf("c", "old", "nvidia.com/mig-4g.20gb", "1");
     PodOf("d", "borrower", "nvidia.com/mig-2g.10gb", "1");
     Run();
-    TellHolders("4g.20gb@0=c/old,2g.10gb@4=d/borrower");
+    ReportHolders("4g.20gb@0=c/old,2g.10gb@4=d/borrower");
     ASSERT_EQ(Count({"c/old", "d/borrower"}, "g"), 2);
     LetPodsEndSlowly();
     PodOf("c", "next", next, "1");
@@ -106,17 +106,17 @@ class SchedulerEndsTest : public ClaimsFixture {
     Run();
     ASSERT_EQ(At("d/borrower"), "g") << "4 slots are about to be free: " << WhyOf("c/next");
   }
-  void TellHolders(const std::string& holders) {
-    Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used,2g.10gb@4:used"},
-               {"nos.nebuly.com/status-holders-0", holders}});
+  void ReportHolders(const std::string& holders) {
+    UpdateNode("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used,2g.10gb@4:used"},
+                     {"nos.nebuly.com/status-holders-0", holders}});
     Run();
   }
 };
 
 TEST_F(SchedulerEndsTest, EvictsNothingBeforeAgentReportsFreedSlots) {
   EndBesideABorrower("nvidia.com/mig-3g.20gb");
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:free,2g.10gb@4:used"},
-             {"nos.nebuly.com/status-holders-0", "2g.10gb@4=d/borrower"}});
+  UpdateNode("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:free,2g.10gb@4:used"},
+                   {"nos.nebuly.com/status-holders-0", "2g.10gb@4=d/borrower"}});
   Run();
   EXPECT_EQ(At("d/borrower"), "g");
   EXPECT_EQ(Spec("g"), "3g.20gb@0,2g.10gb@4");
@@ -142,12 +142,12 @@ TEST_F(SchedulerEndsTest, EvictsNoFurtherPodWhileSlotsAreRepartitioned) {
   PodOf("d", "older", "nvidia.com/mig-4g.20gb", "1");
   PodOf("d", "younger", "nvidia.com/mig-2g.10gb", "1");
   Run();
-  TellHolders("4g.20gb@0=d/older,2g.10gb@4=d/younger");
+  ReportHolders("4g.20gb@0=d/older,2g.10gb@4=d/younger");
   PodOf("c", "q", "nvidia.com/mig-3g.20gb", "1");
   RunFor(seconds(20));
   ASSERT_EQ(At("d/younger"), "gone");
-  Tell("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used,2g.10gb@4:free"},
-             {"nos.nebuly.com/status-holders-0", "4g.20gb@0=d/older"}});
+  UpdateNode("g", {{"nos.nebuly.com/status-layout-0", "4g.20gb@0:used,2g.10gb@4:free"},
+                   {"nos.nebuly.com/status-holders-0", "4g.20gb@0=d/older"}});
   RunFor(seconds(20));
   EXPECT_EQ(Spec("g"), "4g.20gb@0,3g.20gb@4");
   EXPECT_EQ(At("d/older"), "g");

@@ -75,20 +75,21 @@ std::optional<Life> LifeNext(const KeptCertificate& kept, const WebhookCertifica
 
 Time RenewAt(const Life& life) { return life.until - (life.until - life.made) / 3; }
 
-Time ServeAt(const Life& next, const WebhookCertificateConfig& config, Time told) {
-  return told + std::min(config.settling, (next.until - next.made) / 10);
+Time ServeAt(const Life& next, const WebhookCertificateConfig& config, Time published_since) {
+  return published_since + std::min(config.settling, (next.until - next.made) / 10);
 }
 
 }  // namespace
 
 Result<KeptCertificate> Renewed(const KeptCertificate& kept, const WebhookCertificateConfig& config,
-                                std::optional<Time> told, Time now) {
+                                std::optional<Time> published_since, Time now) {
   const auto life = LifeNow(kept, config), next = LifeNext(kept, config);
   KeptCertificate wanted = kept;
   if (next && next->until > now) {
     // An expired certificate is worse than one that not all API servers trust yet.
     const bool ended = !life || life->until <= now;
-    if (!ended && (!told || now < ServeAt(*next, config, *told))) return wanted;
+    if (!ended && (!published_since || now < ServeAt(*next, config, *published_since)))
+      return wanted;
     wanted.certificate = std::exchange(wanted.next_certificate, "");
     wanted.key = std::exchange(wanted.next_key, "");
     return wanted;
@@ -105,11 +106,12 @@ Result<KeptCertificate> Renewed(const KeptCertificate& kept, const WebhookCertif
 }
 
 Time RenewalDue(const KeptCertificate& kept, const WebhookCertificateConfig& config,
-                std::optional<Time> told) {
+                std::optional<Time> published_since) {
   const auto life = LifeNow(kept, config), next = LifeNext(kept, config);
   if (!life) return Time{};
   if (!next) return RenewAt(*life);
-  return told ? std::min(ServeAt(*next, config, *told), life->until) : life->until;
+  return published_since ? std::min(ServeAt(*next, config, *published_since), life->until)
+                         : life->until;
 }
 
 WebhookCertificate::WebhookCertificate(WebhookCertificateConfig config,
@@ -194,26 +196,26 @@ Status WebhookCertificate::Act(kube::Client& client, Time now) {
   const auto secret = KeptSecret();
   const KeptCertificate kept = secret == nullptr ? KeptCertificate() : secret->kept;
   const std::string bundle = EncodeBase64(kept.authorities);
-  std::vector<std::pair<kube::Resource, std::shared_ptr<const Configuration>>> untold;
+  std::vector<std::pair<kube::Resource, std::shared_ptr<const Configuration>>> outdated;
   for (const auto& [kind, configurations] : configurations_) {
-    const auto told = configurations->Get(config_.configuration);
-    const bool knows =
-        told == nullptr || std::ranges::all_of(told->bundles, [&](const auto& webhook) {
-          return webhook.second == bundle;
-        });
-    if (!knows) untold.emplace_back(kind, told);
+    const auto configuration = configurations->Get(config_.configuration);
+    const bool knows = configuration == nullptr ||
+                       std::ranges::all_of(configuration->bundles, [&](const auto& webhook) {
+                         return webhook.second == bundle;
+                       });
+    if (!knows) outdated.emplace_back(kind, configuration);
   }
-  const bool trusted = untold.empty();
-  if (!trusted || bundle != told_bundle_) told_since_.reset();
-  told_bundle_ = bundle;
-  if (trusted && !told_since_) told_since_ = now;
-  NOS_ASSIGN(const KeptCertificate wanted, Renewed(kept, config_, told_since_, now));
+  const bool trusted = outdated.empty();
+  if (!trusted || bundle != published_bundle_) published_since_.reset();
+  published_bundle_ = bundle;
+  if (trusted && !published_since_) published_since_ = now;
+  NOS_ASSIGN(const KeptCertificate wanted, Renewed(kept, config_, published_since_, now));
   if (wanted != kept) return Keep(client, secret.get(), wanted);
-  for (const auto& [kind, configuration] : untold) {
-    NOS_RETURN_IF_ERROR(Tell(client, kind, *configuration, bundle));
+  for (const auto& [kind, configuration] : outdated) {
+    NOS_RETURN_IF_ERROR(PublishBundle(client, kind, *configuration, bundle));
   }
   if (!trusted) return Status::Ok();
-  due_ = RenewalDue(kept, config_, told_since_);
+  due_ = RenewalDue(kept, config_, published_since_);
   return Status::Ok();
 }
 
@@ -245,8 +247,9 @@ Status WebhookCertificate::Keep(kube::Client& client, const Secret* before,
   return other ? Status::Ok() : written.Within("Secret " + config_.secret);
 }
 
-Status WebhookCertificate::Tell(kube::Client& client, const kube::Resource& kind,
-                                const Configuration& configuration, const std::string& bundle) {
+Status WebhookCertificate::PublishBundle(kube::Client& client, const kube::Resource& kind,
+                                         const Configuration& configuration,
+                                         const std::string& bundle) {
   JsonArray webhooks;
   for (const auto& [name, known] : configuration.bundles) {
     webhooks.emplace_back(JsonObject{{"name", name}, {"clientConfig", {{"caBundle", bundle}}}});

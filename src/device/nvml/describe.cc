@@ -54,12 +54,12 @@ void DescribeProfiles(NvmlBackend& backend, GpuDescription& gpu) {
   }
 }
 
-void FindUntold(GpuDescription& gpu) {
+void FindCatalogueOnly(GpuDescription& gpu) {
   if (gpu.model == nullptr || gpu.profiles.empty()) return;
   for (const gpu::Profile& row : gpu.model->profiles()) {
-    const bool told = std::any_of(gpu.profiles.begin(), gpu.profiles.end(),
-                                  [&](const auto& profile) { return profile.row == &row; });
-    if (!told) gpu.untold.push_back(&row);
+    const bool listed = std::any_of(gpu.profiles.begin(), gpu.profiles.end(),
+                                    [&](const auto& profile) { return profile.row == &row; });
+    if (!listed) gpu.catalogue_only.push_back(&row);
   }
 }
 
@@ -70,7 +70,7 @@ GpuDescription DescribeGpu(NvmlBackend& backend, const gpu::Catalogue& catalogue
   if (!info.problem.empty() || !info.mig_capable) return gpu;
   gpu.model = ModelOf(info, catalogue);
   DescribeProfiles(backend, gpu);
-  FindUntold(gpu);
+  FindCatalogueOnly(gpu);
   if (!info.mig_enabled) return gpu;
   Result<std::vector<GpuInstance>> instances = backend.ListInstances(info.index);
   gpu.instances_status = instances.status();

@@ -57,10 +57,10 @@ Json InstanceJson(const GpuInstance& instance) {
 }
 
 Json GpuJson(const GpuDescription& gpu) {
-  JsonArray profiles, instances, untold;
+  JsonArray profiles, instances, catalogue_only;
   for (const ProfileDescription& profile : gpu.profiles) profiles.push_back(ProfileJson(profile));
   for (const GpuInstance& instance : gpu.instances) instances.push_back(InstanceJson(instance));
-  for (const gpu::Profile* row : gpu.untold) untold.emplace_back(row->name);
+  for (const gpu::Profile* row : gpu.catalogue_only) catalogue_only.emplace_back(row->name);
   JsonObject json{{"index", gpu.info.index},
                   {"uuid", gpu.info.uuid},
                   {"product", gpu.info.product},
@@ -71,7 +71,7 @@ Json GpuJson(const GpuDescription& gpu) {
                   {"migPending", gpu.info.mig_pending},
                   {"model", gpu.model == nullptr ? Json(nullptr) : Json(gpu.model->name())},
                   {"profiles", std::move(profiles)},
-                  {"catalogueOnly", std::move(untold)},
+                  {"catalogueOnly", std::move(catalogue_only)},
                   {"instances", std::move(instances)}};
   if (!gpu.info.problem.empty()) json["problem"] = gpu.info.problem;
   if (!gpu.profiles_status.ok()) json["profilesProblem"] = gpu.profiles_status.message();

@@ -69,7 +69,7 @@ std::string Disagreements(const GpuDescription& gpu) {
       text += fmt::format("  {}: {}\n", described.profile.canonical, difference);
     }
   }
-  for (const gpu::Profile* row : gpu.untold) {
+  for (const gpu::Profile* row : gpu.catalogue_only) {
     text += fmt::format("  {}: the catalogue has it, the driver does not\n", row->name);
   }
   return text;

@@ -17,8 +17,8 @@ constexpr unsigned kMaxGpus = 64;
 // "" if the driver does not report it.
 std::string UuidOf(const nvml::Functions& call, nvml::Device device) {
   char uuid[nvml::kUuidSize + 1] = {};
-  const bool told = call.nvmlDeviceGetUUID(device, uuid, nvml::kUuidSize) == nvml::kSuccess;
-  return told ? DriverString(uuid, nvml::kUuidSize) : "";
+  const bool reported = call.nvmlDeviceGetUUID(device, uuid, nvml::kUuidSize) == nvml::kSuccess;
+  return reported ? DriverString(uuid, nvml::kUuidSize) : "";
 }
 
 }  // namespace

@@ -87,10 +87,10 @@ Readings NvmlMeter::OfInstance(nvml::Device gpu, const GpuInstance& instance) {
 void NvmlMeter::TakeNone(std::span<const Wanted> wanted, const Status& why, Readings& readings) {
   const bool elsewhere = why.code() == Code::kUnimplemented;
   for (const Wanted& each : wanted) {
-    const bool told = elsewhere && each.metric == metric::kUtilization;
+    const bool reported = elsewhere && each.metric == metric::kUtilization;
     readings.Take(
         each.metric,
-        told ? Status(why.code(), why.message() + "; a DCGM exporter may report it") : why);
+        reported ? Status(why.code(), why.message() + "; a DCGM exporter may report it") : why);
   }
 }
 

@@ -365,8 +365,8 @@ void MpsDaemon::End() {
   }
   if (daemon_.valid()) {
     const Status looked = Look();  // records the servers to end with it
-    const Status told = looked.ok() ? tool_.Ask("quit", options_.quit_within).status() : looked;
-    if (!told.ok() || !WaitForEnd(daemon_, options_.quit_within)) daemon_.Kill();
+    const Status asked = looked.ok() ? tool_.Ask("quit", options_.quit_within).status() : looked;
+    if (!asked.ok() || !WaitForEnd(daemon_, options_.quit_within)) daemon_.Kill();
     if (!WaitForEnd(daemon_, options_.quit_within)) {
       Enter(Phase::kLeaving, fmt::format("its control daemon (process {}) does not end, not even "
                                          "when killed: see the kernel log",

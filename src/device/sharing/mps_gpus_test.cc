@@ -233,7 +233,7 @@ TEST_F(MpsGpusTest, RestoresHeldSharesAfterRestart) {
 
 TEST_F(MpsGpusTest, RestoresHeldShareWithoutCapacity) {
   ASSERT_TRUE(shares_.Create(0, "39gb", 0).ok());
-  EXPECT_THAT(Adopt({Id("::10::0")}), IsEmpty()) << "made anew before the kubelet told";
+  EXPECT_THAT(Adopt({Id("::10::0")}), IsEmpty()) << "made anew before the kubelet listed it";
   const auto both = shares_.ListInstances(0);
   ASSERT_EQ(both->size(), 2u);
   EXPECT_NE(both->at(0).id, both->at(1).id);

@@ -39,10 +39,10 @@ Status Leadership::error() const {
 }
 
 void Leadership::Run() {
-  bool told = false;
+  bool announced = false;
   while (!stop_) {
     elector_.Step(client_, clock_.Now());
-    told = Look(told);
+    announced = Look(announced);
     // Leadership can expire before the next attempt is due; wake up at that time to report it.
     const Time now = clock_.Now();
     const Time due =
@@ -53,7 +53,7 @@ void Leadership::Run() {
   elector_.Release(client_);
 }
 
-bool Leadership::Look(bool told) {
+bool Leadership::Look(bool announced) {
   leads_until_ = elector_.LeadsUntil();
   {
     const std::scoped_lock lock(mutex_);
@@ -65,7 +65,7 @@ bool Leadership::Look(bool told) {
     error_ = elector_.error();
   }
   const bool leads = Leads();
-  if (leads == told) return leads;
+  if (leads == announced) return leads;
   Log(LogLevel::kInfo, leads ? "Became leader" : "Lost leadership");
   on_change_();
   return leads;

@@ -16,9 +16,9 @@ Status FakeKubelet::Offer(const std::vector<OfferedDevice>& devices) {
 Result<std::vector<DeviceAssignment>> FakeKubelet::List() {
   if (down) return Status(Code::kUnavailable, "the kubelet does not answer");
   if (forgetful) return std::vector<DeviceAssignment>();
-  std::vector<DeviceAssignment> told = assignments_;
-  std::erase_if(told, [](const auto& assignment) { return assignment.container == "init"; });
-  return told;
+  std::vector<DeviceAssignment> listed = assignments_;
+  std::erase_if(listed, [](const auto& assignment) { return assignment.container == "init"; });
+  return listed;
 }
 
 Result<std::vector<OfferedDevice>> FakeKubelet::Allocatable() {

@@ -61,9 +61,9 @@ class MovesTest : public ::testing::Test {
   // Checks that every move is allowed, that everything fits after all moves, and that each pod has
   // exactly one result.
   void Check() const {
-    std::multiset<int> told;
+    std::multiset<int> reported;
     for (const PodMoves& relief : plan_.reliefs) {
-      told.insert(relief.pod);
+      reported.insert(relief.pod);
       EXPECT_FALSE(relief.moves.empty());
       EXPECT_LE(relief.moves.size(), static_cast<size_t>(options_.most_moves));
       for (const Move& move : relief.moves) {
@@ -75,11 +75,11 @@ class MovesTest : public ::testing::Test {
       CheckFits(*unplaced_[relief.pod], relief.node);
     }
     for (const NoMoveFound& other : plan_.others) {
-      told.insert(other.pod);
+      reported.insert(other.pod);
       EXPECT_FALSE(other.reason.message.empty());
     }
-    EXPECT_EQ(told.size(), unplaced_.size());
-    EXPECT_EQ(std::set<int>(told.begin(), told.end()).size(), unplaced_.size());
+    EXPECT_EQ(reported.size(), unplaced_.size());
+    EXPECT_EQ(std::set<int>(reported.begin(), reported.end()).size(), unplaced_.size());
     CheckOthersStay();
   }
   // Checks that the scheduler's filters admit the pod on its node when it is added last.

@@ -28,8 +28,8 @@ const gpu::Model* ModelOf(const NodePool& pool, const gpu::Catalogue& catalogue)
 }
 
 int64_t MebibytesOf(const NodePool& pool, const gpu::Model* model) {
-  const int64_t told = pool.gpu.memory.Value() >> 20;
-  if (told > 0) return told;
+  const int64_t specified = pool.gpu.memory.Value() >> 20;
+  if (specified > 0) return specified;
   return model == nullptr ? 0 : int64_t{model->memory_gib()} * 1024;
 }
 
@@ -41,13 +41,13 @@ std::string WhyUnknown(const NodePool& pool, const gpu::Catalogue& catalogue) {
 }
 
 // The models that the agent will report for one GPU.
-struct Told {
+struct ReportedModels {
   std::string model, other_model;
 };
 
 // The state after the agent has started: on Ampere GPUs MIG mode only changes with a GPU reset, so
 // it stays off.
-Told HybridGpu(const NodePool& pool, const gpu::Model* model, int64_t mib) {
+ReportedModels HybridGpu(const NodePool& pool, const gpu::Model* model, int64_t mib) {
   const bool stays_off = model != nullptr && model->architecture() == "Ampere";
   gpu::SharingModes modes{stays_off ? nullptr : model,
                           static_cast<int>(std::clamp<int64_t>(mib / 1024, 1, gpu::kMaxModesGib)),
@@ -59,12 +59,12 @@ Told HybridGpu(const NodePool& pool, const gpu::Model* model, int64_t mib) {
   return {gpu::NameOf(modes), shares == nullptr ? "" : shares->name()};
 }
 
-Result<Told> GpuOf(const NodePool& pool, const gpu::Catalogue& catalogue) {
+Result<ReportedModels> GpuOf(const NodePool& pool, const gpu::Catalogue& catalogue) {
   const gpu::Model* model = ModelOf(pool, catalogue);
   const std::string_view named = pool.gpu.model.empty() ? "product" : "model";
   if (pool.gpu.partitioning == SharingMode::kMig) {
     if (model == nullptr) return Wrong(pool, named, WhyUnknown(pool, catalogue));
-    return Told{};  // the product label determines the model
+    return ReportedModels{};  // the product label determines the model
   }
   const int64_t mib = MebibytesOf(pool, model);
   if (mib <= 0) {
@@ -76,7 +76,7 @@ Result<Told> GpuOf(const NodePool& pool, const gpu::Catalogue& catalogue) {
   if (pool.gpu.partitioning == SharingMode::kHybrid) return HybridGpu(pool, model, mib);
   const gpu::Model* shares = gpu::SharesOfMemory(mib);
   if (shares == nullptr) return Wrong(pool, "memory", "is too little to be shared");
-  return Told{shares->name(), ""};
+  return ReportedModels{shares->name(), ""};
 }
 
 void SetLabels(const NodePool& pool, const gpu::Catalogue& catalogue, cluster::Node& node) {
@@ -96,15 +96,15 @@ void SetLabels(const NodePool& pool, const gpu::Catalogue& catalogue, cluster::N
 }
 
 Status SetGpus(const NodePool& pool, const gpu::Catalogue& catalogue, cluster::Node& node) {
-  NOS_ASSIGN(const Told told, GpuOf(pool, catalogue));
+  NOS_ASSIGN(const ReportedModels models, GpuOf(pool, catalogue));
   const bool hybrid = pool.gpu.partitioning == SharingMode::kHybrid;
   for (int i = 0; i < pool.gpu.count; ++i) {
     const auto set = [&](std::string_view what, std::string value) {
       node.meta.annotations[fmt::format("{}{}-{}", cluster::kPrefix, what, i)] = std::move(value);
     };
     set("status-layout", "");
-    if (!told.model.empty()) set("status-model", told.model);
-    if (hybrid) set("status-other-model", told.other_model);
+    if (!models.model.empty()) set("status-model", models.model);
+    if (hybrid) set("status-other-model", models.other_model);
   }
   const cluster::NodeGpus gpus = cluster::ReadNodeGpus(node, catalogue);
   if (static_cast<int>(gpus.gpus.size()) == pool.gpu.count) return Status::Ok();

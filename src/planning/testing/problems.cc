@@ -182,7 +182,7 @@ std::string GpuFault(const Draft& draft, int gpu, const std::vector<Device>& dev
     if (problem.slices[d.slice].profile[g.model] != placement.profile) return "wrong profile";
     if (g.blocked >> d.placement & 1) return "blocked placement taken";
     const bool there = (g.free >> d.placement & 1) != 0;
-    if (there == d.created) return "existing instance not told from a new one";
+    if (there == d.created) return "existing instance confused with a new one";
     if (!g.may_repartition && !there) return "fixed GPU repartitioned";
     creates = creates || d.created;
     layout = table.Add(layout, d.placement);

@@ -78,14 +78,14 @@ bool AwaitsAgent(const Framework& framework, const Pod& pod,
                  const cluster::ClusterSnapshot& snapshot) {
   const NodeInfo* node = snapshot.Find(pod.nominated_node);
   if (node == nullptr || !IsBehind(*node)) return false;
-  cluster::NodeGpus told = node->gpus;
-  for (cluster::Gpu& gpu : told.gpus) {
+  cluster::NodeGpus reported = node->gpus;
+  for (cluster::Gpu& gpu : reported.gpus) {
     for (cluster::Instance& instance : gpu.instances) {
       if (IsLeft(instance)) instance = {instance.placement};
     }
   }
   cluster::ClusterSnapshot after = snapshot;
-  return after.SetGpus(pod.nominated_node, std::move(told)).ok() &&
+  return after.SetGpus(pod.nominated_node, std::move(reported)).ok() &&
          FitsOn(framework, pod, pod.nominated_node, after);
 }
 

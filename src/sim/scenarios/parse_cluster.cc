@@ -282,7 +282,7 @@ Result<PoolSpec> ParsePool(Words& words) {
   settings["start"] = SetDuration(words, pool.start);
   settings["machines"] = SetFlag(words, pool.machines, true);
   settings["unnamed"] = SetFlag(words, pool.unnamed, true);
-  settings["untold"] = SetFlag(words, pool.untold, true);
+  settings["untold"] = SetFlag(words, pool.undescribed, true);
   while (!words.empty()) NOS_RETURN_IF_ERROR(Apply(words, settings, words.Take()));
   NOS_RETURN_IF_ERROR(SetGpus(words, gpus, model, pool.node));
   if (pool.nodes < 0) pool.nodes = pool.min;

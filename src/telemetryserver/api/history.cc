@@ -42,7 +42,7 @@ bool Narrow(Json& decision, const Scope& scope, const std::set<std::string>& nam
 }
 
 // True if the scope may see the event, which is narrowed if necessary.
-bool Tells(Event& event, const Scope& scope, const std::set<std::string>& namespaces) {
+bool NarrowEvent(Event& event, const Scope& scope, const std::set<std::string>& namespaces) {
   if (scope.all()) return true;
   if (event.kind == "pod" || event.kind == "job" || event.kind == "queue")
     return scope.Has(std::string(FindString(event.body, "namespace")));
@@ -145,9 +145,10 @@ Api::Reply Api::History(const ApiCall& call) {
   std::optional<EventPlace> next;
   if (!query.kinds.empty()) {
     NOS_ASSIGN(next, parts_.recorder.archive().Scan(id, query, [&](Event& event) {
-      const bool told = node.Has(event) && IsOf(event, what) && Tells(event, scope, namespaces);
-      if (told) json.Value(event.body);
-      return told;
+      const bool visible =
+          node.Has(event) && IsOf(event, what) && NarrowEvent(event, scope, namespaces);
+      if (visible) json.Value(event.body);
+      return visible;
     }));
   }
   EndPage(next, json);
@@ -165,9 +166,9 @@ Api::Reply Api::Decisions(const ApiCall& call) {
   json.Begin('{').Key("decisions").Begin('[');
   NOS_ASSIGN(const std::optional<EventPlace> next,
              parts_.recorder.archive().Scan(id, query, [&](Event& event) {
-               const bool told = Narrow(event.body, scope, namespaces);
-               if (told) json.Value(event.body);
-               return told;
+               const bool visible = Narrow(event.body, scope, namespaces);
+               if (visible) json.Value(event.body);
+               return visible;
              }));
   EndPage(next, json);
   return std::move(json.text());

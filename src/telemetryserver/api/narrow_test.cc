@@ -60,18 +60,18 @@ TEST(NarrowTest, CopiesOnlyKnownFieldsOfDecision) {
 }
 
 TEST(NarrowTest, KeepsFreeTextThatNamesNoOtherPod) {
-  const auto told = [](const std::string& text) {
+  const auto keeps = [](const std::string& text) {
     const auto own =
         NarrowedDecision(Decision(text, text), ScopeOf({"team-1"}), {"team-0", "team-1", "ml"});
     EXPECT_EQ(FindString(*own, "why"), FindString(*own, "summary"));
     return FindString(*own, "why") == text;
   };
-  EXPECT_TRUE(told(""));
-  EXPECT_TRUE(told("team-1/waits has waited for 1g.5gb (nvidia.com/mig-1g.5gb) on node n-1."));
+  EXPECT_TRUE(keeps(""));
+  EXPECT_TRUE(keeps("team-1/waits has waited for 1g.5gb (nvidia.com/mig-1g.5gb) on node n-1."));
   for (const char* text :
        {"because team-0/x", "because \"team-0/x\".", "because of team-0.", "(team-0)",
         "trains-there is in the way", "unknown-team/x", "asked by ml, too", "team-0/", "x:ml/y"}) {
-    EXPECT_FALSE(told(text)) << text;
+    EXPECT_FALSE(keeps(text)) << text;
   }
 }
 

@@ -22,7 +22,7 @@ constexpr telemetry::Millis kLooksApart = 30'000;  // maximum time between two r
 constexpr size_t kMaxEventsOfPod = 200;
 constexpr size_t kMaxDecisions = 2000;  // decisions read per time range
 // Decisions about a pod are reported within this time, even those of slow plans.
-constexpr telemetry::Millis kToldWithin = 5 * kMinute;
+constexpr telemetry::Millis kReportedWithin = 5 * kMinute;
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 // At least `step`, rounded up so that each rollup bucket falls into one bucket of the answer.
@@ -180,10 +180,10 @@ bool NamesPod(const Json& decision, std::string_view key, const std::string& ns,
 // Time ranges in which decisions that served or evicted the pod were reported; latest first.
 std::vector<std::pair<telemetry::Millis, telemetry::Millis>> DecidedWithin(const Pod& pod) {
   if (pod.scheduled <= 0) return {{pod.created, kFarAway}};
-  const telemetry::Millis served = pod.scheduled + kToldWithin;
+  const telemetry::Millis served = pod.scheduled + kReportedWithin;
   const telemetry::Millis end = pod.finished > 0 ? pod.finished : pod.ends;
   if (end <= 0 || pod.state == "succeeded") return {{pod.created, served}};
-  return {{served, std::max(served, end + kToldWithin)}, {pod.created, served}};
+  return {{served, std::max(served, end + kReportedWithin)}, {pod.created, served}};
 }
 
 struct PodTimes {

@@ -6,7 +6,7 @@ namespace {
 
 class PoolApiTest : public ApiTest {
  protected:
-  void Tell(int64_t sequence, Json record) {
+  void Send(int64_t sequence, Json record) {
     JsonArray records;
     records.push_back(std::move(record));
     ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", sequence, records)).status.ok());
@@ -34,11 +34,11 @@ class PoolApiTest : public ApiTest {
 TEST_F(PoolApiTest, AnswersCurrentAndPastPools) {
   Fill();
   clock_.Set(telemetry::kReportStart + 120'000);
-  Tell(2, PoolRecord(telemetry::kReportStart + 100'000, 4));
+  Send(2, PoolRecord(telemetry::kReportStart + 100'000, 4));
   EXPECT_EQ(NodesOf(), Nodes{4});
   EXPECT_EQ(NodesOf("?at=1763760050000"), Nodes{3});
   EXPECT_EQ(NodesOf("?at=1763759999999"), Nodes{});
-  Tell(3, {{"kind", "removed"},
+  Send(3, {{"kind", "removed"},
            {"at", telemetry::kReportStart + 110'000},
            {"what", "pool"},
            {"id", "a100"}});
@@ -64,16 +64,16 @@ TEST_F(PoolApiTest, PoolsRequireRightToSeeCluster) {
   ASSERT_TRUE(all != nullptr && some != nullptr);
   Read(*all);
   Read(*some);
-  Tell(2, PoolRecord(telemetry::kReportStart + 80'000, 4));
+  Send(2, PoolRecord(telemetry::kReportStart + 80'000, 4));
   EXPECT_NE(Read(*all).find("event: pools\ndata: {\"pools\":[{\"kind\":\"pool\""),
             std::string::npos);
-  const std::string told = Read(*some);
-  EXPECT_NE(told.find("event: at\n"), std::string::npos) << "the stream continued";
-  EXPECT_EQ(told.find("a100"), std::string::npos);
+  const std::string changes = Read(*some);
+  EXPECT_NE(changes.find("event: at\n"), std::string::npos) << "the stream continued";
+  EXPECT_EQ(changes.find("a100"), std::string::npos);
   Get("/api/v1/pools", 403);
   EXPECT_EQ(Ask("/api/v1/history").body.find("a100"), std::string::npos);
   reader_ = {"root", true, {}};
-  Tell(3, {{"kind", "removed"},
+  Send(3, {{"kind", "removed"},
            {"at", telemetry::kReportStart + 90'000},
            {"what", "pool"},
            {"id", "a100"}});

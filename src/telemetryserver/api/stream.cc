@@ -58,7 +58,7 @@ class Stream final : public net::BodyStream {
     changes_ = hub_.changes();
     return recorder_.Look(options_.cluster, [&](const Live& live) {
       if (!begun_) Begin(live.state, out);
-      if (live.state.version() > seen_) Tell(live.state, out);
+      if (live.state.version() > seen_) SendChanges(live.state, out);
     });
   }
   void ReadIdle(std::string& out) override { out += ": still here\n\n"; }
@@ -95,7 +95,7 @@ class Stream final : public net::BodyStream {
   // The ID contains the scope: only a client with the same scope may continue from it.
   std::string Id() const { return fmt::format("{}.{}.{}", hub_.epoch(), seen_, whose_); }
 
-  void Tell(const State& state, std::string& out) {
+  void SendChanges(const State& state, std::string& out) {
     const uint64_t since = std::exchange(seen_, state.version());
     const std::string id = Id();
     std::vector<std::string> shown = ShownNodes(state, scope_);

@@ -106,8 +106,8 @@ Status Backfill::Derive(telemetry::Millis tick) {
         "");
   }
   samples_[place] = {};
-  const bool told = tick - state_.now() <= stale_;
-  if (!heard_[place] && !told) return Status::Ok();  // no report covers that time
+  const bool fresh = tick - state_.now() <= stale_;
+  if (!heard_[place] && !fresh) return Status::Ok();  // no report covers that time
   const auto envelope =
       telemetry::ReadDerivedEnvelope(DerivedEnvelope(name_, state_, catalogue_, tick, stale_));
   for (size_t i = 0; envelope.ok() && i < envelope->records.size(); ++i) {

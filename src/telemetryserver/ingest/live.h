@@ -32,7 +32,7 @@ struct Live {
   Derived derived;
   telemetry::Millis derived_flushed = 0;  // computed ticks up to this time are on disk
   // Latest time of object records from each source and boot.
-  std::map<std::pair<std::string, std::string>, telemetry::Millis> told_until;
+  std::map<std::pair<std::string, std::string>, telemetry::Millis> reported_until;
 };
 
 class LiveClusters {

@@ -276,8 +276,8 @@ TEST_F(RecorderTest, RemovedObjectsStayRemovedAfterRestart) {
 TEST_F(RecorderTest, SourceClockAheadDoesNotFreezeState) {
   Open();
   int64_t sequence = 0;
-  const auto tell = [&](const char* boot, telemetry::Millis at, telemetry::Millis ahead,
-                        const char* state) {
+  const auto report = [&](const char* boot, telemetry::Millis at, telemetry::Millis ahead,
+                          const char* state) {
     clock_.Set(telemetry::kReportStart + at);
     Json envelope = telemetry::EnvelopeOf(
         "cluster", ++sequence,
@@ -297,12 +297,12 @@ TEST_F(RecorderTest, SourceClockAheadDoesNotFreezeState) {
     });
     return found;
   };
-  tell("ahead", 1000, 60'000, "pending");
-  tell("right", 2000, 0, "starting");
+  report("ahead", 1000, 60'000, "pending");
+  report("right", 2000, 0, "starting");
   EXPECT_EQ(state(-1), "starting");
-  tell("ahead", 3000, 60'000, "running");
+  report("ahead", 3000, 60'000, "running");
   EXPECT_EQ(state(-1), "running");
-  tell("ahead", 3500, -4'000, "failed");  // records of one source are ordered as sent
+  report("ahead", 3500, -4'000, "failed");  // records of one source are ordered as sent
   EXPECT_EQ(state(-1), "failed");
   for (const char* when : {"at first", "after a restart"}) {
     EXPECT_EQ(state(-1), "failed") << when;
@@ -319,8 +319,8 @@ TEST_F(RecorderTest, SourceClockAheadDoesNotFreezeState) {
 TEST_F(RecorderTest, ServerClockAheadDoesNotFreezeState) {
   Open();
   int64_t sequence = 0;
-  const auto told = [&](telemetry::Millis clock, telemetry::Millis at, const char* source,
-                        const char* state) {
+  const auto report = [&](telemetry::Millis clock, telemetry::Millis at, const char* source,
+                          const char* state) {
     clock_.Set(telemetry::kReportStart + clock);
     EXPECT_TRUE(Take(telemetry::EnvelopeOf(source, ++sequence,
                                            {telemetry::PodRecord(telemetry::kReportStart + at, "a",
@@ -330,9 +330,9 @@ TEST_F(RecorderTest, ServerClockAheadDoesNotFreezeState) {
                     .status.ok());
     EXPECT_TRUE(recorder_->Settle().ok());
   };
-  told(0, 0, "former", "pending");
-  told(kHour, kHour, "next", "starting");
-  told(kHour + 1000, kHour - 5000, "former", "pending");  // late
+  report(0, 0, "former", "pending");
+  report(kHour, kHour, "next", "starting");
+  report(kHour + 1000, kHour - 5000, "former", "pending");  // late
   clock_.Set(telemetry::kReportStart + 10'000);
   ASSERT_TRUE(recorder_->Settle().ok());
   const auto expect = [&](const char* state, telemetry::Millis at, const char* when) {
@@ -351,7 +351,7 @@ TEST_F(RecorderTest, ServerClockAheadDoesNotFreezeState) {
   expect("starting", 10'000, "as it is set back");
   Open();
   expect("starting", 10'000, "after a restart");
-  told(11'000, 11'000, "former", "running");
+  report(11'000, 11'000, "former", "running");
   expect("running", 11'000, "later");
   Open();
   expect("running", 11'000, "after another");

@@ -12,7 +12,7 @@ constexpr telemetry::Millis kNow = telemetry::kReportStart + 600'000;
 // One A100 of which two pods hold half each, and past runs of similar pods.
 class EstimateTest : public ::testing::Test {
  protected:
-  void Tell(Json body) {
+  void Apply(Json body) {
     const auto record = telemetry::ReadRecord(std::move(body));
     ASSERT_TRUE(record.ok()) << record.status().ToString();
     state_.Apply(*record, "cluster");
@@ -49,7 +49,7 @@ class EstimateTest : public ::testing::Test {
                     {"slots", 8},
                     {"mig", true},
                     {"instances", std::move(instances)}});
-    Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
+    Apply({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
   }
   // The GPU is shared by MPS: 20 GiB each.
   void Shares(const std::vector<std::string>& holders) {
@@ -70,7 +70,7 @@ class EstimateTest : public ::testing::Test {
                     {"slots", 50},
                     {"mig", false},
                     {"instances", std::move(shares)}});
-    Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
+    Apply({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
   }
   // Two pods share the GPU by time slices; nothing else fits beside them.
   void ConcurrencyLimiter(const std::vector<std::string>& holders) {
@@ -93,15 +93,15 @@ class EstimateTest : public ::testing::Test {
                     {"mig", false},
                     {"way", "time slices"},
                     {"instances", std::move(turns)}});
-    Tell({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
+    Apply({{"kind", "layout"}, {"at", kNow}, {"node", "n"}, {"gpus", std::move(gpus)}});
   }
   // Adds ended pods of the job with these run times in seconds.
   void Ran(const std::string& job, const std::vector<int64_t>& seconds) {
     for (const int64_t s : seconds) {
-      Tell(Pod(job + "-ran-" + std::to_string(++ran_), "succeeded",
-               {{"job", {{"kind", "Job"}, {"name", job}}},
-                {"started", kNow - s * 1000},
-                {"finished", kNow}}));
+      Apply(Pod(job + "-ran-" + std::to_string(++ran_), "succeeded",
+                {{"job", {{"kind", "Job"}, {"name", job}}},
+                 {"started", kNow - s * 1000},
+                 {"finished", kNow}}));
     }
   }
   JsonObject OfJob(const std::string& job, telemetry::Millis started = 0) {
@@ -125,11 +125,11 @@ TEST(TypicalRun, MedianOfLongerRuns) {
 TEST_F(EstimateTest, EstimatesEndOfMpsShares) {
   Shares({"a", "b"});
   Ran("train", {200, 200, 200, 200, 200});
-  Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
-  Tell(Pod("b", "running", OfJob("train", kNow - 50'000)));
-  Tell(Pod("waits", "pending", {{"requests", {{"nvidia.com/gpu-15gb", 2}}}}));
-  Tell(Pod("small", "pending", {{"requests", {{"nvidia.com/gpu-9gb", 1}}}}));
-  Tell(Pod("slice", "pending"));
+  Apply(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Apply(Pod("b", "running", OfJob("train", kNow - 50'000)));
+  Apply(Pod("waits", "pending", {{"requests", {{"nvidia.com/gpu-15gb", 2}}}}));
+  Apply(Pod("small", "pending", {{"requests", {{"nvidia.com/gpu-9gb", 1}}}}));
+  Apply(Pod("slice", "pending"));
   EXPECT_EQ(Of("small").at, 0) << "it fits now";
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 150'000, kByHistory}))
       << "21 GiB are not enough for it, 41 are";
@@ -139,19 +139,19 @@ TEST_F(EstimateTest, EstimatesEndOfMpsShares) {
 TEST_F(EstimateTest, TimeSliceIsFreeWhenHolderEnds) {
   ConcurrencyLimiter({"a", "b"});
   Ran("train", {200, 200, 200, 200, 200});
-  Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
-  Tell(Pod("b", "running", OfJob("train", kNow - 50'000)));
-  Tell(Pod("waits", "pending", {{"requests", {{"nvidia.com/gpu.shared", 1}}}}));
-  Tell(Pod("slice", "pending", {{"requests", {{"nvidia.com/mig-1g.10gb", 1}}}}));
+  Apply(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Apply(Pod("b", "running", OfJob("train", kNow - 50'000)));
+  Apply(Pod("waits", "pending", {{"requests", {{"nvidia.com/gpu.shared", 1}}}}));
+  Apply(Pod("slice", "pending", {{"requests", {{"nvidia.com/mig-1g.10gb", 1}}}}));
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 100'000, kByHistory}));
   EXPECT_EQ(Of("slice").at, 0) << "the GPU is not partitioned by MIG";
 }
 
 TEST_F(EstimateTest, NoEstimateWithoutHistory) {
   Layout({"a", "b"});
-  Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
-  Tell(Pod("b", "running", OfJob("train", kNow - 100'000)));
-  Tell(Pod("waits", "pending"));
+  Apply(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Apply(Pod("b", "running", OfJob("train", kNow - 100'000)));
+  Apply(Pod("waits", "pending"));
   EXPECT_EQ(Of("waits"), (Estimate{0, kNoHistory}));
   Ran("train", {200, 300});
   EXPECT_EQ(Of("waits"), (Estimate{0, kNoHistory})) << "two runs are not enough";
@@ -159,13 +159,13 @@ TEST_F(EstimateTest, NoEstimateWithoutHistory) {
 
 TEST_F(EstimateTest, RunningPodEndsLikeSimilarPods) {
   Layout({"a", "b"});
-  Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
-  Tell(Pod("b", "running", OfJob("serve", kNow - 100'000)));
+  Apply(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Apply(Pod("b", "running", OfJob("serve", kNow - 100'000)));
   Ran("train", {20, 200, 300, 400});
   Ran("serve", {110, 120, 130});
-  Tell(Pod("first", "pending", {{"created", kNow - 300'000}}));
-  Tell(Pod("second", "pending", {{"created", kNow - 200'000}}));
-  Tell(Pod("urgent", "pending", {{"created", kNow - 1000}, {"priority", 10}}));
+  Apply(Pod("first", "pending", {{"created", kNow - 300'000}}));
+  Apply(Pod("second", "pending", {{"created", kNow - 200'000}}));
+  Apply(Pod("urgent", "pending", {{"created", kNow - 1000}, {"priority", 10}}));
   EXPECT_EQ(Of("urgent"), (Estimate{kNow + 20'000, kByHistory}));
   // Pods of the namespace run for 130 s: the urgent pod ends before the running one.
   EXPECT_EQ(Of("first"), (Estimate{kNow + 150'000, kByHistory}));
@@ -174,38 +174,38 @@ TEST_F(EstimateTest, RunningPodEndsLikeSimilarPods) {
 
 TEST_F(EstimateTest, DeletedPodEndsAtItsDeadline) {
   Layout({"a", "b"});
-  Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
-  Tell(Pod("b", "terminating", {{"started", kNow - 9000}, {"ends", kNow + 30'000}}));
-  Tell(Pod("waits", "pending"));
+  Apply(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Apply(Pod("b", "terminating", {{"started", kNow - 9000}, {"ends", kNow + 30'000}}));
+  Apply(Pod("waits", "pending"));
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 30'000, kByReclaim}));
 }
 
 TEST_F(EstimateTest, FreeSlotsAreReadyAfterMedianPlanTime) {
   Layout({"a", ""});
-  Tell(Pod("a", "running", OfJob("train", kNow - 100'000)));
-  Tell(Pod("waits", "pending"));
+  Apply(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Apply(Pod("waits", "pending"));
   EXPECT_EQ(Of("waits"), (Estimate{0, kNoHistory}));
   for (const int64_t took : {1000, 2000, 9000}) {
-    Tell({{"kind", "decision"},
-          {"at", kNow - 50'000},
-          {"id", "plan/" + std::to_string(took)},
-          {"type", "plan"},
-          {"state", "applied"},
-          {"took_ms", took}});
+    Apply({{"kind", "decision"},
+           {"at", kNow - 50'000},
+           {"id", "plan/" + std::to_string(took)},
+           {"type", "plan"},
+           {"state", "applied"},
+           {"took_ms", took}});
   }
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 2000, kByPlan}));
   // A profile that no GPU supports never starts.
-  Tell(Pod("never", "pending", {{"requests", {{"nvidia.com/mig-9g.90gb", 1}}}}));
+  Apply(Pod("never", "pending", {{"requests", {{"nvidia.com/mig-9g.90gb", 1}}}}));
   EXPECT_EQ(Of("never").at, 0);
 }
 
 TEST_F(EstimateTest, SmallerPodStartsInBetween) {
   Layout({"a", "b"});
-  Tell(Pod("a", "terminating", {{"ends", kNow + 10'000}}));
-  Tell(Pod("b", "terminating", {{"ends", kNow + 90'000}}));
-  Tell(Pod("whole", "pending",
-           {{"requests", {{"nvidia.com/mig-7g.40gb", 1}}}, {"created", kNow - 300'000}}));
-  Tell(Pod("half", "pending", {{"created", kNow - 200'000}}));
+  Apply(Pod("a", "terminating", {{"ends", kNow + 10'000}}));
+  Apply(Pod("b", "terminating", {{"ends", kNow + 90'000}}));
+  Apply(Pod("whole", "pending",
+            {{"requests", {{"nvidia.com/mig-7g.40gb", 1}}}, {"created", kNow - 300'000}}));
+  Apply(Pod("half", "pending", {{"created", kNow - 200'000}}));
   Ran("short", {30, 30, 30});  // as pods of the namespace do
   EXPECT_EQ(Of("half"), (Estimate{kNow + 10'000, kByReclaim}));
   EXPECT_EQ(Of("whole"), (Estimate{kNow + 90'000, kByReclaim}));
@@ -213,31 +213,31 @@ TEST_F(EstimateTest, SmallerPodStartsInBetween) {
 
 TEST_F(EstimateTest, RequiresCpuAndMemoryOfHost) {
   Layout({"", "b"});
-  Tell(Pod("b", "terminating",
-           {{"ends", kNow + 10'000}, {"requests", {{"nvidia.com/mig-3g.20gb", 1}, {"cpu", 4}}}}));
-  Tell({{"kind", "node"},
-        {"at", kNow},
-        {"node", "n"},
-        {"allocatable", {{"cpu", 5}, {"memory", 1000}}},
-        {"requested", {{"cpu", 4}, {"memory", 0}}}});
-  Tell(Pod("waits", "pending", {{"requests", {{"nvidia.com/mig-3g.20gb", 1}, {"cpu", 2}}}}));
+  Apply(Pod("b", "terminating",
+            {{"ends", kNow + 10'000}, {"requests", {{"nvidia.com/mig-3g.20gb", 1}, {"cpu", 4}}}}));
+  Apply({{"kind", "node"},
+         {"at", kNow},
+         {"node", "n"},
+         {"allocatable", {{"cpu", 5}, {"memory", 1000}}},
+         {"requested", {{"cpu", 4}, {"memory", 0}}}});
+  Apply(Pod("waits", "pending", {{"requests", {{"nvidia.com/mig-3g.20gb", 1}, {"cpu", 2}}}}));
   EXPECT_EQ(Of("waits"), (Estimate{kNow + 10'000, kByReclaim})) << "when CPU is free as well";
 }
 
 TEST_F(EstimateTest, SeveralSlicesStartWithTheLastRelease) {
   Layout({"a", "b"});
-  Tell(Pod("a", "terminating", {{"ends", kNow + 10'000}}));
-  Tell(Pod("b", "terminating", {{"ends", kNow + 30'000}}));
-  Tell(Pod("both", "pending", {{"requests", {{"nvidia.com/mig-3g.20gb", 2}}}}));
+  Apply(Pod("a", "terminating", {{"ends", kNow + 10'000}}));
+  Apply(Pod("b", "terminating", {{"ends", kNow + 30'000}}));
+  Apply(Pod("both", "pending", {{"requests", {{"nvidia.com/mig-3g.20gb", 2}}}}));
   EXPECT_EQ(Of("both"), (Estimate{kNow + 30'000, kByReclaim}));
-  Tell(Pod("whole", "pending", {{"requests", {{"nvidia.com/mig-7g.40gb", 1}}}, {"priority", 1}}));
+  Apply(Pod("whole", "pending", {{"requests", {{"nvidia.com/mig-7g.40gb", 1}}}, {"priority", 1}}));
   EXPECT_EQ(Of("whole"), (Estimate{kNow + 30'000, kByReclaim}));
   EXPECT_EQ(Of("both").at, 0) << "the run time of the pod with the whole GPU is unknown";
 }
 
 TEST_F(EstimateTest, PublishesChangedEstimateOnce) {
   Layout({"a", ""});
-  Tell(Pod("waits", "pending"));
+  Apply(Pod("waits", "pending"));
   const uint64_t before = state_.version();
   state_.SetEstimates(EstimateStarts(state_, gpu::Catalogue::Builtin()));
   EXPECT_GT(state_.version(), before);

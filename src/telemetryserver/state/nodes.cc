@@ -73,7 +73,7 @@ void NodeTable::ApplyLayout(const telemetry::Record& record, const telemetry::La
     return;
   }
   if (!same) Exchange(*node, layout, record.at, effects);
-  node->layout_retold = same && (node->layout_retold || record.at > node->layout_at);
+  node->layout_repeated = same && (node->layout_repeated || record.at > node->layout_at);
   node->layout_at = record.at;
   node->version = version_.Next();
 }
@@ -122,7 +122,7 @@ void NodeTable::Apply(const telemetry::Record& record, const std::string& name, 
     effects.changes.push_back({record.at, record.kind, name, record.body});
   }
   if (late) {
-    if (!same) WriteAgain(record.kind, name, node->body, node->record_retold, effects);
+    if (!same) WriteAgain(record.kind, name, node->body, node->record_repeated, effects);
     return;
   }
   if (same) Refresh(*node, record.at);
@@ -136,7 +136,7 @@ void NodeTable::Apply(const telemetry::Record& record, const std::string& name, 
   if (same) return;
   node->version = version_.Next();
   node->body = record.body;
-  node->record_retold = false;
+  node->record_repeated = false;
   node->ready = BoolOr(record.body, "ready", true);
   node->schedulable = BoolOr(record.body, "schedulable", true);
   const Json none = JsonObject();
@@ -154,22 +154,22 @@ bool NodeTable::Remove(telemetry::Millis at, const std::string& name, Effects& e
   const auto found = nodes_.find(name);
   const bool known = found != nodes_.end();
   const bool back = known && found->second.record_at > at;
-  const bool told_since = known && found->second.layout_at > at;
-  if (told_since) WriteLayoutAgain(found->second, effects);
+  const bool reported_since = known && found->second.layout_at > at;
+  if (reported_since) WriteLayoutAgain(found->second, effects);
   if (back) {
     Node& node = found->second;
-    WriteAgain("node", name, node.body, node.record_retold, effects);
+    WriteAgain("node", name, node.body, node.record_repeated, effects);
     node.removed_at = std::max(node.removed_at, at);
-    if (told_since || node.layout_at < 0) return false;
+    if (reported_since || node.layout_at < 0) return false;
     Exchange(node, {}, at, effects);
     node.layout_at = -1;
-    node.layout_retold = false;
+    node.layout_repeated = false;
     node.version = version_.Next();
     return false;
   }
   Removed& gone = removed_[name];
   gone.at = std::max(gone.at, at);
-  if (told_since) {
+  if (reported_since) {
     gone.layout_at = found->second.layout_at;
     gone.layout = found->second.layout;
   } else if (gone.layout_at <= gone.at) {
@@ -192,8 +192,8 @@ std::vector<std::string> NodeTable::Unlisted(const std::set<std::string>& listed
                                              telemetry::Millis at) const {
   std::vector<std::string> names;
   for (const auto& [name, node] : nodes_) {
-    const telemetry::Millis told = node.record_at >= 0 ? node.record_at : node.layout_at;
-    if (told <= at && !listed.contains(name)) names.push_back(name);
+    const telemetry::Millis reported = node.record_at >= 0 ? node.record_at : node.layout_at;
+    if (reported <= at && !listed.contains(name)) names.push_back(name);
   }
   return names;
 }

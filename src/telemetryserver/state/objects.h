@@ -28,9 +28,9 @@ struct Pod {
   telemetry::Millis ends = 0;  // deletion deadline of a pod being deleted; 0: it is not
   Estimate estimate{};
   std::vector<std::pair<std::string, double>> requests;
-  Json body;             // the record
-  uint64_t version = 0;  // version of the state at its last change
-  bool retold = false;   // repeated at `at` without a change since it was written
+  Json body;              // the record
+  uint64_t version = 0;   // version of the state at its last change
+  bool repeated = false;  // repeated at `at` without a change since it was written
 
   // True if it requests GPUs or parts of GPUs.
   bool WantsGpu() const;
@@ -44,16 +44,16 @@ struct Node {
       -1;  // removal before it came back: layouts reported until then are over
   telemetry::Layout layout;
   bool ready = true, schedulable = true;
-  double free_cpu = 0, free_memory = 0;               // requestable cores and MiB
-  Json body;                                          // the record of the node; or null
-  bool layout_retold = false, record_retold = false;  // see Pod::retold
-  uint64_t version = 0;                               // version of the state at its last change
+  double free_cpu = 0, free_memory = 0;                   // requestable cores and MiB
+  Json body;                                              // the record of the node; or null
+  bool layout_repeated = false, record_repeated = false;  // see Pod::repeated
+  uint64_t version = 0;                                   // version of the state at its last change
 };
 
 // A quota, a job, a queue or a node pool.
 struct Thing {
-  Json body;            // the record
-  bool retold = false;  // see Pod::retold
+  Json body;              // the record
+  bool repeated = false;  // see Pod::repeated
   friend bool operator==(const Thing&, const Thing&) = default;
 };
 

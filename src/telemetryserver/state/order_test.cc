@@ -47,7 +47,7 @@ std::string Text(Json record) {
 std::string TextOf(const State& state) {
   std::string text;
   for (const auto& [name, node] : state.nodes()) {
-    text += name + (node.record_at < 0 ? " untold" : " " + Text(node.body));
+    text += name + (node.record_at < 0 ? " unreported" : " " + Text(node.body));
     text += node.layout_at < 0 ? " unpartitioned\n"
                                : " " + Text(telemetry::LayoutRecord(0, node.layout)) + "\n";
   }
@@ -56,7 +56,7 @@ std::string TextOf(const State& state) {
   return text;
 }
 
-struct Told {
+struct Report {
   std::string source;
   Json body;
 };
@@ -67,15 +67,15 @@ class Reporter {
   Reporter(Random& random, std::string source, telemetry::Millis at)
       : random_(random), source_(std::move(source)), at_(at) {}
 
-  std::vector<Told> Tell(size_t words) {
-    TellAll();
+  std::vector<Report> Reports(size_t words) {
+    ReportAll();
     while (words-- > 0) {
       at_ += static_cast<telemetry::Millis>(random_.Below(4));
       const std::string what = kWhat.at(random_.Below(3));
       const std::string name = random_.Below(2) == 0 ? "a" : "b";
       const bool gone = random_.Below(4) == 0;
       if (random_.Below(12) == 0) {
-        TellAll();
+        ReportAll();
       } else if (gone && sees_.erase(what + name) > 0) {
         Put({{"kind", "removed"}, {"what", what}, {"id", IdOf(what, name)}});
       } else if (!gone) {
@@ -83,11 +83,11 @@ class Reporter {
         Put(BodyOf(what, name));
       }
     }
-    return std::move(told_);
+    return std::move(reports_);
   }
 
  private:
-  void TellAll() {
+  void ReportAll() {
     for (const std::string& what : kWhat) {
       JsonArray ids;
       for (const std::string name : {"a", "b"}) {
@@ -119,7 +119,7 @@ class Reporter {
   }
   void Put(JsonObject body) {
     body["at"] = at_;
-    told_.push_back({source_, std::move(body)});
+    reports_.push_back({source_, std::move(body)});
   }
 
   inline static const std::vector<std::string> kWhat = {"pod", "node", "quota"};
@@ -127,11 +127,11 @@ class Reporter {
   const std::string source_;
   telemetry::Millis at_;
   std::set<std::string> sees_ = {"poda", "nodea", "nodeb", "quotaa"};
-  std::vector<Told> told_;
+  std::vector<Report> reports_;
 };
 
-std::vector<Told> Layouts(Random& random, const std::string& node, size_t words) {
-  std::vector<Told> told;
+std::vector<Report> Layouts(Random& random, const std::string& node, size_t words) {
+  std::vector<Report> reports;
   telemetry::Millis at = 100;
   while (words-- > 0) {
     at += static_cast<telemetry::Millis>(random.Below(12));
@@ -147,9 +147,9 @@ std::vector<Told> Layouts(Random& random, const std::string& node, size_t words)
                              {},
                              {}});
     }
-    told.push_back({"node/" + node, telemetry::LayoutRecord(at, layout)});
+    reports.push_back({"node/" + node, telemetry::LayoutRecord(at, layout)});
   }
-  return told;
+  return reports;
 }
 
 class StateOrderTest : public ::testing::TestWithParam<uint64_t> {};
@@ -157,9 +157,9 @@ class StateOrderTest : public ::testing::TestWithParam<uint64_t> {};
 TEST_P(StateOrderTest, WrittenChangesReproduceState) {
   for (uint64_t seed = GetParam() * 500; seed < (GetParam() + 1) * 500; ++seed) {
     Random random(seed);
-    std::vector<std::vector<Told>> lines;
-    lines.push_back(Reporter(random, "old", 100).Tell(4 + random.Below(12)));
-    lines.push_back(Reporter(random, "new", 110).Tell(4 + random.Below(12)));
+    std::vector<std::vector<Report>> lines;
+    lines.push_back(Reporter(random, "old", 100).Reports(4 + random.Below(12)));
+    lines.push_back(Reporter(random, "new", 110).Reports(4 + random.Below(12)));
     lines.push_back(Layouts(random, "a", random.Below(6)));
     lines.push_back(Layouts(random, "b", random.Below(6)));
     auto live = std::make_unique<State>();
@@ -175,11 +175,11 @@ TEST_P(StateOrderTest, WrittenChangesReproduceState) {
       const size_t line = left[random.Below(left.size())];
       // Often several records of one reporter together, as in an envelope.
       for (size_t n = 1 + random.Below(4); n > 0 && next[line] < lines[line].size(); --n) {
-        const Told& told = lines[line][next[line]++];
-        story += told.source + " " + WriteJson(told.body) + "\n";
-        const auto record = telemetry::ReadRecord(told.body);
+        const Report& report = lines[line][next[line]++];
+        story += report.source + " " + WriteJson(report.body) + "\n";
+        const auto record = telemetry::ReadRecord(report.body);
         ASSERT_TRUE(record.ok()) << record.status().ToString();
-        written.Add(live->Apply(*record, told.source));
+        written.Add(live->Apply(*record, report.source));
       }
       if (random.Below(15) == 0) {
         written.checkpoint = live->Records();

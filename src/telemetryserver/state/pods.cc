@@ -58,7 +58,7 @@ void PodTable::Apply(const telemetry::Record& record, const std::string& uid, Ef
   }
   if (late) {
     Pod& pod = found->second;
-    if (!same) WriteAgain(record.kind, uid, pod.body, pod.retold, effects);
+    if (!same) WriteAgain(record.kind, uid, pod.body, pod.repeated, effects);
     return;
   }
   if (same) return Refresh(found->second, record.at);
@@ -82,7 +82,7 @@ void PodTable::Apply(const telemetry::Record& record, const std::string& uid, Ef
 void PodTable::Remove(telemetry::Millis at, const std::string& uid, Effects& effects) {
   if (const auto found = pods_.find(uid); found != pods_.end()) {
     Pod& pod = found->second;
-    if (pod.at > at) return WriteAgain("pod", uid, pod.body, pod.retold, effects);
+    if (pod.at > at) return WriteAgain("pod", uid, pod.body, pod.repeated, effects);
     Erase(uid);
   }
   gone_.Remove("pod", uid, at);

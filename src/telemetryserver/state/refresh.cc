@@ -17,35 +17,37 @@ bool SameButTime(const Json& a, const Json& b) {
   });
 }
 
-telemetry::Millis ToldAt(const Thing& thing) { return telemetry::IntegerOr(thing.body, "at", 0); }
+telemetry::Millis ReportedAt(const Thing& thing) {
+  return telemetry::IntegerOr(thing.body, "at", 0);
+}
 
 void Refresh(Thing& thing, telemetry::Millis at) {
-  thing.retold = thing.retold || at > ToldAt(thing);
+  thing.repeated = thing.repeated || at > ReportedAt(thing);
   thing.body.get_object()["at"] = at;
 }
 
 void Refresh(Pod& pod, telemetry::Millis at) {
-  pod.retold = pod.retold || at > pod.at;
+  pod.repeated = pod.repeated || at > pod.at;
   pod.at = at;
   pod.body.get_object()["at"] = at;
 }
 
 void Refresh(Node& node, telemetry::Millis at) {
-  node.record_retold = node.record_retold || at > node.record_at;
+  node.record_repeated = node.record_repeated || at > node.record_at;
   node.record_at = at;
   node.body.get_object()["at"] = at;
 }
 
-void WriteAgain(std::string_view kind, const std::string& key, const Json& body, bool& retold,
+void WriteAgain(std::string_view kind, const std::string& key, const Json& body, bool& repeated,
                 Effects& effects) {
-  if (!std::exchange(retold, false)) return;
+  if (!std::exchange(repeated, false)) return;
   effects.changes.push_back({telemetry::IntegerOr(body, "at", 0), std::string(kind), key, body});
 }
 
 // A layout has no stored body.
 void WriteLayoutAgain(Node& node, Effects& effects) {
   WriteAgain("layout", node.name, telemetry::LayoutRecord(node.layout_at, node.layout),
-             node.layout_retold, effects);
+             node.layout_repeated, effects);
 }
 
 bool IsOver(const Tombstones& gone, const telemetry::Record& record, const std::string& key,

@@ -13,7 +13,7 @@ namespace nos::telemetryserver {
 
 // REQUIRES: both are records.
 bool SameButTime(const Json& a, const Json& b);
-telemetry::Millis ToldAt(const Thing& thing);
+telemetry::Millis ReportedAt(const Thing& thing);
 
 void Refresh(Pod& pod, telemetry::Millis at);
 void Refresh(Node& node, telemetry::Millis at);  // the record of the node
@@ -21,7 +21,7 @@ void Refresh(Thing& thing, telemetry::Millis at);
 
 // Writes the current record again with its last report time, because a late record would otherwise
 // replace it in history.
-void WriteAgain(std::string_view kind, const std::string& key, const Json& body, bool& retold,
+void WriteAgain(std::string_view kind, const std::string& key, const Json& body, bool& repeated,
                 Effects& effects);
 void WriteLayoutAgain(Node& node, Effects& effects);
 

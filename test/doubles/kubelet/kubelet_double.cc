@@ -306,10 +306,10 @@ Result<Admission> KubeletDouble::Impl::Allocate(const std::string& resource, con
                               "= {}, which is unexpected",
                               static_cast<int>(status.error_code()), status.error_message()));
   }
-  const v1beta1::ContainerAllocateResponse& told = answer.container_responses(0);
-  Admission admission{ids, {told.envs().begin(), told.envs().end()}, {}, {}};
-  for (const auto& device : told.cdi_devices()) admission.cdi_devices.insert(device.name());
-  for (const auto& mount : told.mounts()) {
+  const v1beta1::ContainerAllocateResponse& response = answer.container_responses(0);
+  Admission admission{ids, {response.envs().begin(), response.envs().end()}, {}, {}};
+  for (const auto& device : response.cdi_devices()) admission.cdi_devices.insert(device.name());
+  for (const auto& mount : response.mounts()) {
     admission.mounts[mount.container_path()] = mount.host_path();
   }
   return admission;

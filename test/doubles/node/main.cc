@@ -93,7 +93,7 @@ class NodeDouble {
   };
 
   void Report(Time now) {
-    if (now < told_at_ + kSync) return;
+    if (now < reported_at_ + kSync) return;
     JsonObject capacity{{"cpu", "96"}, {"memory", "512Gi"}, {"pods", "250"}};
     JsonObject allocatable = capacity;
     for (const auto& [name, count] : kubelet_.Resources()) {
@@ -108,15 +108,15 @@ class NodeDouble {
                          {{"capacity", std::move(capacity)},
                           {"allocatable", std::move(allocatable)},
                           {"conditions", JsonArray{ready}}}}};
-    Status told =
+    Status updated =
         client_.Patch(kube::kNodes, "", flags_.name, kube::PatchType::kStrategic, patch, "status")
             .status();
-    if (told.code() == Code::kNotFound) told = Join();
-    if (!told.ok()) {
-      Log(LogLevel::kWarn, "failed to update Node status", {{"error", told.ToString()}});
+    if (updated.code() == Code::kNotFound) updated = Join();
+    if (!updated.ok()) {
+      Log(LogLevel::kWarn, "failed to update Node status", {{"error", updated.ToString()}});
       return;
     }
-    told_at_ = now;
+    reported_at_ = now;
   }
   // The next report fills in the status.
   Status Join() {
@@ -150,14 +150,14 @@ class NodeDouble {
       bell_.Ring();
       return Status::Ok();
     }
-    if (pod.phase != "Running") return Tell(pod, "Running", "", now);
+    if (pod.phase != "Running") return ReportPhase(pod, "Running", "", now);
     if (IsPlugin(pod) && !plugins_.contains(pod.meta.uid)) return StartPlugin(pod);
     const auto limit = pod.meta.annotations.find(kRunSeconds);
     const auto seconds =
         limit == pod.meta.annotations.end() ? std::nullopt : ParseDouble(limit->second);
     if (!seconds) return Status::Ok();
     const Time end = known->second.since + FromSeconds(*seconds);
-    if (now >= end) return Tell(pod, "Succeeded", "", now);
+    if (now >= end) return ReportPhase(pod, "Succeeded", "", now);
     wait = std::min<Duration>(wait, end - now);
     return Status::Ok();
   }
@@ -174,10 +174,10 @@ class NodeDouble {
       const auto held = kubelet_.Admit({pod.meta.ns, pod.meta.name, container.name}, wanted);
       if (held.ok()) continue;
       kubelet_.Remove(pod.meta.ns, pod.meta.name);
-      return Tell(pod, "Failed", held.status().message(), now);
+      return ReportPhase(pod, "Failed", held.status().message(), now);
     }
     admitted_[pod.Key()] = {pod.meta.uid, now};
-    return Tell(pod, "Running", "", now);
+    return ReportPhase(pod, "Running", "", now);
   }
   bool IsPlugin(const cluster::Pod& pod) const {
     const size_t equals = flags_.plugin.find('=');
@@ -209,8 +209,8 @@ class NodeDouble {
     const size_t slash = key.find('/');
     kubelet_.Remove(key.substr(0, slash), key.substr(slash + 1));
   }
-  Status Tell(const cluster::Pod& pod, const std::string& phase, const std::string& message,
-              Time now) {
+  Status ReportPhase(const cluster::Pod& pod, const std::string& phase, const std::string& message,
+                     Time now) {
     const std::string time = FormatTime(now);
     const bool runs = phase == "Running";
     JsonObject status{{"phase", phase},
@@ -239,7 +239,7 @@ class NodeDouble {
   std::map<std::string, std::unique_ptr<kubelet::DevicePluginServer>> plugins_;  // by the pod's UID
   std::unique_ptr<kubelet::DevicePluginServer> follows_;  // for Flags::offers
   std::vector<kubelet::OfferedDevice> offers_;
-  Time told_at_{};
+  Time reported_at_{};
 };
 
 int Run(const Flags& flags) {

@@ -67,7 +67,7 @@ EXPORTED nvml::Return nvmlDeviceGetGpuInstancePossiblePlacements_v2(
                  [&](const Context& context, Gpu& gpu) {
                    const auto row = RowOf(*gpu.model, profile_id);
                    if (!row) return nvml::kInvalidArgument;
-                   if (!TellsProfiles(gpu)) return nvml::kNotSupported;
+                   if (!ReportsProfiles(gpu)) return nvml::kNotSupported;
                    const gpu::Profile& profile = gpu.model->profile(row->profile);
                    for (size_t i = 0; placements != nullptr && i < profile.starts.size(); ++i) {
                      placements[i] = Falsified(

@@ -30,8 +30,8 @@ nvml::Return OnDevice(std::string_view call, nvml::Device device,
 }
 
 template <typename Number>
-nvml::Return Tell(std::string_view call, nvml::Device device, const char* name, int64_t otherwise,
-                  Number* answer) {
+nvml::Return Report(std::string_view call, nvml::Device device, const char* name, int64_t otherwise,
+                    Number* answer) {
   return OnDevice(call, device, [&](const Context& context, Gpu& gpu) {
     const int64_t value = ValueOf(gpu.readings, name, otherwise);
     const bool hostile = context.fault != nullptr && context.fault->count;
@@ -115,33 +115,33 @@ EXPORTED nvml::Return nvmlDeviceGetMemoryInfo_v2(nvml::Device device, nvml::Memo
 }
 
 EXPORTED nvml::Return nvmlDeviceGetPowerUsage(nvml::Device device, unsigned* milliwatts) {
-  return Tell("nvmlDeviceGetPowerUsage", device, "powerMilliwatts", 60'000, milliwatts);
+  return Report("nvmlDeviceGetPowerUsage", device, "powerMilliwatts", 60'000, milliwatts);
 }
 
 EXPORTED nvml::Return nvmlDeviceGetEnforcedPowerLimit(nvml::Device device, unsigned* milliwatts) {
-  return Tell("nvmlDeviceGetEnforcedPowerLimit", device, "powerLimitMilliwatts", 400'000,
-              milliwatts);
+  return Report("nvmlDeviceGetEnforcedPowerLimit", device, "powerLimitMilliwatts", 400'000,
+                milliwatts);
 }
 
 EXPORTED nvml::Return nvmlDeviceGetTemperature(nvml::Device device, unsigned sensor,
                                                unsigned* celsius) {
   if (sensor != nvml::kTemperatureGpu) return nvml::kInvalidArgument;
-  return Tell("nvmlDeviceGetTemperature", device, "temperature", 30, celsius);
+  return Report("nvmlDeviceGetTemperature", device, "temperature", 30, celsius);
 }
 
 EXPORTED nvml::Return nvmlDeviceGetClockInfo(nvml::Device device, unsigned clock,
                                              unsigned* megahertz) {
   if (clock != nvml::kClockSm && clock != nvml::kClockMemory) return nvml::kInvalidArgument;
   const bool sm = clock == nvml::kClockSm;
-  return Tell("nvmlDeviceGetClockInfo", device, sm ? "smClock" : "memoryClock", sm ? 345 : 1593,
-              megahertz);
+  return Report("nvmlDeviceGetClockInfo", device, sm ? "smClock" : "memoryClock", sm ? 345 : 1593,
+                megahertz);
 }
 
 EXPORTED nvml::Return nvmlDeviceGetTotalEccErrors(nvml::Device device, unsigned error,
                                                   unsigned counter, unsigned long long* errors) {
   if (error > 1 || counter > 1) return nvml::kInvalidArgument;
-  return Tell("nvmlDeviceGetTotalEccErrors", device,
-              error == nvml::kEccCorrected ? "eccCorrected" : "eccUncorrected", 0, errors);
+  return Report("nvmlDeviceGetTotalEccErrors", device,
+                error == nvml::kEccCorrected ? "eccCorrected" : "eccUncorrected", 0, errors);
 }
 
 EXPORTED nvml::Return nvmlDeviceGetComputeRunningProcesses_v3(nvml::Device device, unsigned* count,

@@ -61,7 +61,7 @@ TEST_F(NvmlEventsTest, KeepsXidConditionUntilInstanceIsDestroyed) {
   EXPECT_EQ(condition.instance, made.id);
   {
     const std::lock_guard lock(mutex_);
-    EXPECT_EQ(xids_, (std::vector<uint64_t>{31, 63})) << "all are told";
+    EXPECT_EQ(xids_, (std::vector<uint64_t>{31, 63})) << "all are reported";
   }
   EXPECT_NE(condition.message.find("Xid 63 on instance 1 of GPU 0"), std::string::npos)
       << condition.message;

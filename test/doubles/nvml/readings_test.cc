@@ -113,7 +113,7 @@ TEST(NvmlReadings, ReportsMissingUtilizationOnAmpereInMigMode) {
 TEST(NvmlReadings, ReadsAvailableMetricsOfOldDriver) {
   Machine m({BusyGpu("A100-40GB", false)}, NvmlNode::old_library());
   const Readings readings = m.backend.MeasureGpu(0);
-  EXPECT_EQ(readings.Find(metric::kMemoryUsed), 12945) << "it does not tell what it keeps";
+  EXPECT_EQ(readings.Find(metric::kMemoryUsed), 12945) << "it does not report what it reserves";
   EXPECT_EQ(readings.metrics.size(), 2u);
   EXPECT_NE(readings.unmeasured.at("power").find("the driver is too old for it"), std::string::npos)
       << readings.unmeasured.at("power");

@@ -77,13 +77,13 @@ std::optional<ProfileRow> RowOf(const gpu::Model& model, unsigned profile_id) {
   return std::nullopt;
 }
 
-bool TellsProfiles(const Gpu& gpu) {
+bool ReportsProfiles(const Gpu& gpu) {
   return gpu.model != nullptr && (gpu.mig || gpu.model->architecture() != "Ampere");
 }
 
 nvml::Return FindRow(const Gpu& gpu, unsigned place, ProfileRow& row) {
   if (place >= kGpuProfilePlaces) return nvml::kInvalidArgument;
-  if (!TellsProfiles(gpu)) return nvml::kNotSupported;
+  if (!ReportsProfiles(gpu)) return nvml::kNotSupported;
   for (const ProfileRow& candidate : Rows(*gpu.model)) {
     if (candidate.place != place) continue;
     row = candidate;

@@ -29,7 +29,7 @@ std::optional<ProfileRow> RowOf(const gpu::Model& model, unsigned profile_id);
 
 // Ampere reports and changes little without MIG mode; Hopper and later work the same with and
 // without.
-bool TellsProfiles(const Gpu& gpu);
+bool ReportsProfiles(const Gpu& gpu);
 
 // The profile at an index of the enumeration: NOT_SUPPORTED if there is none (now), and
 // INVALID_ARGUMENT past the end.

@@ -82,7 +82,7 @@ JsonObject PoolRecord(const PoolCount& count, Time now) {
   return record;
 }
 
-Status ReadPoolToTell(JsonSource json, cluster::NodePool& to) {
+Status ReadPoolToReport(JsonSource json, cluster::NodePool& to) {
   const Status read = cluster::ReadNodePool(json, to);
   if (read.ok() || to.meta.name.empty()) return read;
   cluster::NodePool bare;

@@ -195,9 +195,9 @@ std::string GpuLack(const cluster::Node& node, const NodePool& pool,
                        pool.gpu.count);
   }
   const cluster::NodeGpus gpus = cluster::ReadNodeGpus(node, catalogue);
-  const auto told = std::ranges::count_if(gpus.gpus, &cluster::Gpu::reported);
-  if (told >= pool.gpu.count) return "";
-  return fmt::format("has {} GPUs with sharing mode {}, but the pool requires {}", told,
+  const auto reported = std::ranges::count_if(gpus.gpus, &cluster::Gpu::reported);
+  if (reported >= pool.gpu.count) return "";
+  return fmt::format("has {} GPUs with sharing mode {}, but the pool requires {}", reported,
                      cluster::NameOf(pool.gpu.partitioning), pool.gpu.count);
 }
 

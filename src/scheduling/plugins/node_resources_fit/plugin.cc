@@ -24,8 +24,8 @@ struct AskedForScore {
 // GPUs that nos may partition are deducted from the node's whole GPUs (cluster/snapshot.h).
 bool KeptForMig(const Shortfall& shortfall, const cluster::NodeInfo& node) {
   if (shortfall.resource != packing::WholeGpuResource()) return false;
-  const auto told = node.node->allocatable.find(cluster::kWholeGpuResource);
-  return told != node.node->allocatable.end() && told->second.Value() > shortfall.allocatable;
+  const auto whole = node.node->allocatable.find(cluster::kWholeGpuResource);
+  return whole != node.node->allocatable.end() && whole->second.Value() > shortfall.allocatable;
 }
 
 Reason ReasonOf(const Shortfall& shortfall, const cluster::NodeInfo& node) {

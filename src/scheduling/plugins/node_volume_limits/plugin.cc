@@ -219,7 +219,7 @@ bool NodeVolumeLimits::MayHelp(const ClusterEvent& event, const Pod& pod) const 
     return left == nullptr || cluster::UsesClaims(*left);
   }
   if (event.kind != kContext) return false;
-  const bool told = event.context_before.has_value() || event.context_after.has_value();
+  const bool has_objects = event.context_before.has_value() || event.context_after.has_value();
   if (event.around == "CSINode") {
     const auto* before = event.ContextBefore<CsiNode>();
     const auto* after = event.ContextAfter<CsiNode>();
@@ -227,7 +227,7 @@ bool NodeVolumeLimits::MayHelp(const ClusterEvent& event, const Pod& pod) const 
   }
   if (event.around == "PersistentVolumeClaim") {
     const auto* after = event.ContextAfter<PersistentVolumeClaim>();
-    if (!told) return true;
+    if (!has_objects) return true;
     return event.ContextBefore<PersistentVolumeClaim>() == nullptr && after != nullptr &&
            cluster::UsesClaim(pod, *after);
   }

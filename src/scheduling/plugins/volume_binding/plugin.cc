@@ -39,31 +39,31 @@ std::optional<int64_t> LimitOf(const CsiStorageCapacity& capacity) {
 }
 
 bool MayHelpContext(const ClusterEvent& event, const Pod& pod) {
-  const bool told = event.context_before.has_value() || event.context_after.has_value();
+  const bool has_objects = event.context_before.has_value() || event.context_after.has_value();
   if (event.around == "PersistentVolumeClaim") {
     const auto* after = event.ContextAfter<PersistentVolumeClaim>();
-    return !told || (after != nullptr && cluster::UsesClaim(pod, *after));
+    return !has_objects || (after != nullptr && cluster::UsesClaim(pod, *after));
   }
   if (event.around == "PersistentVolume") {
-    return !told || event.ContextAfter<PersistentVolume>() != nullptr;
+    return !has_objects || event.ContextAfter<PersistentVolume>() != nullptr;
   }
   if (event.around == "StorageClass") {
     const auto* before = event.ContextBefore<StorageClass>();
     const auto* after = event.ContextAfter<StorageClass>();
-    if (!told || before == nullptr) return true;
+    if (!has_objects || before == nullptr) return true;
     return after != nullptr && !SameTopologies(*before, *after);
   }
   if (event.around == "CSIDriver") {
     const auto* before = event.ContextBefore<CsiDriver>();
     const auto* after = event.ContextAfter<CsiDriver>();
-    if (!told) return true;
+    if (!has_objects) return true;
     return before != nullptr && before->tracks_capacity &&
            (after == nullptr || !after->tracks_capacity);
   }
   if (event.around == "CSIStorageCapacity") {
     const auto* before = event.ContextBefore<CsiStorageCapacity>();
     const auto* after = event.ContextAfter<CsiStorageCapacity>();
-    if (!told || before == nullptr) return true;
+    if (!has_objects || before == nullptr) return true;
     return after != nullptr && LimitOf(*after) > LimitOf(*before);
   }
   return false;

@@ -415,9 +415,9 @@ TEST(VolumeBindingTest, HintsReportHelpfulEvents) {
   EXPECT_TRUE(helps(left));
   for (const char* around : {"PersistentVolumeClaim", "PersistentVolume", "StorageClass",
                              "CSIDriver", "CSIStorageCapacity"}) {
-    ClusterEvent untold{ClusterEvent::Kind::kContext};
-    untold.around = around;
-    EXPECT_TRUE(helps(untold)) << around;
+    ClusterEvent without_objects{ClusterEvent::Kind::kContext};
+    without_objects.around = around;
+    EXPECT_TRUE(helps(without_objects)) << around;
   }
   ClusterEvent of_another_kind{ClusterEvent::Kind::kContext};
   of_another_kind.around = "CSINode";

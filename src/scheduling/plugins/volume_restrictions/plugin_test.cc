@@ -179,11 +179,11 @@ TEST(VolumeRestrictionsTest, HintsReportHelpfulEvents) {
   EXPECT_TRUE(claim("c", false));
   EXPECT_FALSE(claim("c", true));
   EXPECT_FALSE(claim("other", false));
-  ClusterEvent untold{ClusterEvent::Kind::kContext};
-  untold.around = "PersistentVolumeClaim";
-  EXPECT_TRUE(plugin.MayHelp(untold, pod));
-  untold.around = "Namespace";
-  EXPECT_FALSE(plugin.MayHelp(untold, pod));
+  ClusterEvent without_objects{ClusterEvent::Kind::kContext};
+  without_objects.around = "PersistentVolumeClaim";
+  EXPECT_TRUE(plugin.MayHelp(without_objects, pod));
+  without_objects.around = "Namespace";
+  EXPECT_FALSE(plugin.MayHelp(without_objects, pod));
   EXPECT_TRUE(plugin.MayHelp({ClusterEvent::Kind::kNodeAdded}, pod));
   EXPECT_FALSE(plugin.MayHelp({ClusterEvent::Kind::kNodeChanged}, pod));
   EXPECT_FALSE(plugin.MayHelp({ClusterEvent::Kind::kPodBound}, pod));

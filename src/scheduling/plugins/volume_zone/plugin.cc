@@ -153,20 +153,20 @@ bool VolumeZone::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) con
            event.node_before->meta.labels != event.node->meta.labels;
   }
   if (event.kind != kContext) return false;
-  const bool told = event.context_before.has_value() || event.context_after.has_value();
+  const bool has_objects = event.context_before.has_value() || event.context_after.has_value();
   if (event.around == "PersistentVolumeClaim") {
     const auto* after = event.ContextAfter<cluster::PersistentVolumeClaim>();
-    return !told || (after != nullptr && cluster::UsesClaim(pod, *after));
+    return !has_objects || (after != nullptr && cluster::UsesClaim(pod, *after));
   }
   if (event.around == "StorageClass") {
     const auto* after = event.ContextAfter<cluster::StorageClass>();
-    return !told || (after != nullptr && after->waits_for_consumer &&
-                     event.ContextBefore<cluster::StorageClass>() == nullptr);
+    return !has_objects || (after != nullptr && after->waits_for_consumer &&
+                            event.ContextBefore<cluster::StorageClass>() == nullptr);
   }
   if (event.around == "PersistentVolume") {
     const auto* before = event.ContextBefore<cluster::PersistentVolume>();
     const auto* after = event.ContextAfter<cluster::PersistentVolume>();
-    if (!told) return true;
+    if (!has_objects) return true;
     return after != nullptr && (before == nullptr || ZonesOf(*before) != ZonesOf(*after));
   }
   return false;

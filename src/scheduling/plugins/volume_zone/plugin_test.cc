@@ -118,9 +118,9 @@ TEST(VolumeZoneTest, HintsReportHelpfulEvents) {
   EXPECT_TRUE(helps(changed));
   EXPECT_TRUE(helps({ClusterEvent::Kind::kNodeAdded}));
   EXPECT_FALSE(helps({ClusterEvent::Kind::kPodLeft}));
-  ClusterEvent untold{ClusterEvent::Kind::kContext};
-  untold.around = "PersistentVolume";
-  EXPECT_TRUE(helps(untold));
+  ClusterEvent without_objects{ClusterEvent::Kind::kContext};
+  without_objects.around = "PersistentVolume";
+  EXPECT_TRUE(helps(without_objects));
 }
 
 }  // namespace

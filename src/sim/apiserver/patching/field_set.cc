@@ -201,13 +201,13 @@ void AddPaths(const FieldSet& node, const std::string& path, std::vector<std::st
   }
 }
 
-// `path` selects the merge rules, `told` is the path for messages.
-std::string Duplicate(const Json& value, const std::string& path, const std::string& told,
+// `path` selects the merge rules, `shown` is the path for messages.
+std::string Duplicate(const Json& value, const std::string& path, const std::string& shown,
                       const MergeRules& rules) {
   if (IsGranular(value, path, rules)) {
     for (const auto& [key, member] : value.get_object()) {
       std::string found =
-          Duplicate(member, Join(path, Text(key)), fmt::format("{}.{}", told, Text(key)), rules);
+          Duplicate(member, Join(path, Text(key)), fmt::format("{}.{}", shown, Text(key)), rules);
       if (!found.empty()) return found;
     }
   }
@@ -218,9 +218,9 @@ std::string Duplicate(const Json& value, const std::string& path, const std::str
     const std::string name = ElementName(element, rule);
     const std::string step = ElementStep(name);
     if (!seen.insert(name).second) {
-      return fmt::format("{}: duplicate entries for key {}", told, step);
+      return fmt::format("{}: duplicate entries for key {}", shown, step);
     }
-    std::string found = Duplicate(element, path, told + step, rules);
+    std::string found = Duplicate(element, path, shown + step, rules);
     if (!found.empty()) return found;
   }
   return "";

@@ -68,7 +68,7 @@ void TidyObject(const Json& schema, JsonObject& object, const std::string& path,
     }
   }
   for (const std::string& name : gone) {
-    if (unknown != nullptr && unknown->size() < kMaxUnknownTold) {
+    if (unknown != nullptr && unknown->size() < kMaxUnknownReported) {
       unknown->push_back(Join(path, name));
     }
     object.erase(name);
@@ -189,7 +189,8 @@ void CheckUnique(const Json& schema, const JsonArray& list, const std::string& p
     const Json identity = IdentityOf(schema, type, list[i]);
     if (identity.is_null()) continue;
     const std::string text = WriteJson(identity);
-    if (!seen.insert(text).second) causes.Duplicate(fmt::format("{}[{}]", path, i), Told(text));
+    if (!seen.insert(text).second)
+      causes.Duplicate(fmt::format("{}[{}]", path, i), Truncated(text));
   }
 }
 
@@ -210,8 +211,8 @@ void CheckText(const Json& schema, const Patterns& patterns, std::string_view te
               "length must be", path, causes);
   const std::string_view pattern = FindString(schema, "pattern");
   if (pattern.empty() || patterns.Matches(pattern, text)) return;
-  causes.Invalid(path, Told(text),
-                 fmt::format("{} in body should match '{}'", path, Told(pattern)));
+  causes.Invalid(path, Truncated(text),
+                 fmt::format("{} in body should match '{}'", path, Truncated(pattern)));
 }
 
 void CheckContents(const Json& schema, const Patterns& patterns, const Json& value,

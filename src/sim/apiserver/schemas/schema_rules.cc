@@ -43,12 +43,12 @@ void VisitSchemas(const Json& schema, const std::string& path, SchemaVisitor vis
   visit(schema, path);
   if (const Json* properties = Find(schema, "properties"); properties && properties->is_object()) {
     for (const auto& [name, property] : properties->get_object()) {
-      VisitSchemas(property, Told(fmt::format("{}.properties.{}", path, View(name))), visit);
+      VisitSchemas(property, Truncated(fmt::format("{}.properties.{}", path, View(name))), visit);
     }
   }
   for (const std::string_view inside : {"items", "additionalProperties"}) {
     if (const Json* part = Find(schema, inside)) {
-      VisitSchemas(*part, Told(fmt::format("{}.{}", path, inside)), visit);
+      VisitSchemas(*part, Truncated(fmt::format("{}.{}", path, inside)), visit);
     }
   }
 }
@@ -64,9 +64,9 @@ void ValidatePatterns(const Json& schema, const std::string& field, Causes& caus
 }
 
 std::vector<std::string> UnappliedRules(const Json& definition) {
-  std::vector<std::string> told;
+  std::vector<std::string> unapplied;
   const Json* versions = Find(definition, "spec", "versions");
-  if (versions == nullptr || !versions->is_array()) return told;
+  if (versions == nullptr || !versions->is_array()) return unapplied;
   for (size_t i = 0; i < versions->get_array().size(); ++i) {
     const Json* schema = Find(versions->get_array()[i], "schema", "openAPIV3Schema");
     if (schema == nullptr) continue;
@@ -74,12 +74,12 @@ std::vector<std::string> UnappliedRules(const Json& definition) {
     size_t patterns = 0;
     VisitSchemas(*schema, field, [&](const Json& part, const std::string& path) {
       const std::vector<std::string> rules = UnappliedOf(part, patterns);
-      if (rules.empty() || told.size() >= kMaxUnknownTold) return;
-      told.push_back(
+      if (rules.empty() || unapplied.size() >= kMaxUnknownReported) return;
+      unapplied.push_back(
           fmt::format("{}: not applied by this simulated API server: {}", path, Join(rules, ", ")));
     });
   }
-  return told;
+  return unapplied;
 }
 
 }  // namespace nos::sim

@@ -49,15 +49,15 @@ void PruneMessage(const Message& message, Json& value, const std::string& path,
     }
   }
   for (const std::string& name : gone) {
-    if (unknown.size() < kMaxUnknownTold) unknown.push_back(inside(name));
+    if (unknown.size() < kMaxUnknownReported) unknown.push_back(inside(name));
     value.get_object().erase(name);
   }
 }
 
 }  // namespace
 
-std::string Told(std::string_view path) {
-  size_t size = std::min(path.size(), kMaxPathTold);
+std::string Truncated(std::string_view path) {
+  size_t size = std::min(path.size(), kMaxPathReported);
   const auto continues = [&] { return (static_cast<unsigned char>(path[size]) & 0xc0) == 0x80; };
   while (size > 0 && size < path.size() && continues()) --size;
   return std::string(path.substr(0, size)) + (size < path.size() ? "..." : "");
@@ -73,13 +73,13 @@ std::vector<std::string> PruneUnknown(const ResourceType& type, Json& object) {
     }
     Prune(type.custom->schema, object, unknown);
   }
-  for (std::string& path : unknown) path = Told(path);
+  for (std::string& path : unknown) path = Truncated(path);
   return unknown;
 }
 
 std::vector<std::string> DuplicateKeys(std::string_view text) {
-  std::vector<std::string> keys = FindDuplicateKeys(text, kMaxUnknownTold);
-  for (std::string& path : keys) path = Told(path);
+  std::vector<std::string> keys = FindDuplicateKeys(text, kMaxUnknownReported);
+  for (std::string& path : keys) path = Truncated(path);
   return keys;
 }
 

@@ -16,15 +16,15 @@ namespace nos::sim {
 
 // An object may have any number of unknown fields, of any length; reports are limited to this many
 // paths of this length.
-inline constexpr size_t kMaxUnknownTold = 20;
-inline constexpr size_t kMaxPathTold = 200;
+inline constexpr size_t kMaxUnknownReported = 20;
+inline constexpr size_t kMaxPathReported = 200;
 
 // Removes unknown fields; returns the paths of the first ones ("spec.containers[0].resorces").
 // REQUIRES: CheckShape has passed.
 std::vector<std::string> PruneUnknown(const ResourceType& type, Json& object);
 
-// The path truncated to kMaxPathTold, not within a UTF-8 character.
-std::string Told(std::string_view path);
+// The path truncated to kMaxPathReported, not within a UTF-8 character.
+std::string Truncated(std::string_view path);
 
 // Keys that occur twice in an object ("metadata.labels.a"). REQUIRES: ParseJson accepts the text.
 std::vector<std::string> DuplicateKeys(std::string_view text);

@@ -66,9 +66,9 @@ TEST(DuplicateKeys, AreReportedUpToALimit) {
   for (int i = 0; i < 1000; ++i) text += "\"a\":1,";
   text += "\"a\":1}}";
   const Strings keys = DuplicateKeys(text);
-  EXPECT_EQ(keys.size(), kMaxUnknownTold);
-  EXPECT_LE(keys[0].size(), kMaxPathTold + 3);
-  EXPECT_EQ(Told(std::string(199, 'x') + "\u00e9y"), std::string(199, 'x') + "...");
+  EXPECT_EQ(keys.size(), kMaxUnknownReported);
+  EXPECT_LE(keys[0].size(), kMaxPathReported + 3);
+  EXPECT_EQ(Truncated(std::string(199, 'x') + "\u00e9y"), std::string(199, 'x') + "...");
 }
 
 class UnknownTest : public ApiServerTest {

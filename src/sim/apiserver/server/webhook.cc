@@ -82,9 +82,9 @@ Check AskWebhook(const PodWebhook& webhook, std::string_view ns, const std::stri
   Json changed = request.body;
   if (const auto failed = JsonPatch(changed, *patch)) return NoAnswer(webhook, failed->message);
   request.body = std::move(changed);
-  const Json* told = Find(*response, "warnings");
-  if (told == nullptr || !told->is_array()) return std::nullopt;
-  for (const Json& warning : told->get_array()) {
+  const Json* list = Find(*response, "warnings");
+  if (list == nullptr || !list->is_array()) return std::nullopt;
+  for (const Json& warning : list->get_array()) {
     if (warning.is_string()) warnings.emplace_back(View(warning.get_string()));
   }
   return std::nullopt;

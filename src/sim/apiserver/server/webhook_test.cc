@@ -42,10 +42,10 @@ class WebhookTest : public ApiServerTest {
 };
 
 TEST_F(WebhookTest, CreatesPodsAsPatchedByTheWebhook) {
-  Patches(R"([{"op":"add","path":"/metadata/annotations/told","value":"yes"}])");
+  Patches(R"([{"op":"add","path":"/metadata/annotations/patched","value":"yes"}])");
   const kube::ApiResponse made = Add("a");
   EXPECT_EQ(made.code, 201);
-  EXPECT_EQ(FindString(made.body, "metadata", "annotations", "told"), "yes");
+  EXPECT_EQ(FindString(made.body, "metadata", "annotations", "patched"), "yes");
   EXPECT_EQ(made.warnings, std::vector<std::string>{"so it is"});
   ASSERT_EQ(asked_.size(), 1u);
   const Json& question = *Find(asked_[0], "request");
@@ -67,10 +67,10 @@ TEST_F(WebhookTest, SendsOnlyMatchingPods) {
 
 TEST_F(WebhookTest, ServerSideApplyCallsWebhookOnCreateOnly) {
   const std::string target = std::string(kPodsPath) + "/a?fieldManager=me";
-  Patches(R"([{"op":"add","path":"/metadata/annotations/told","value":"yes"}])");
+  Patches(R"([{"op":"add","path":"/metadata/annotations/patched","value":"yes"}])");
   const kube::ApiResponse made = Patch(target, "apply", Pod("a"));
   EXPECT_EQ(made.code, 201) << WriteJson(made.body);
-  EXPECT_EQ(FindString(made.body, "metadata", "annotations", "told"), "yes");
+  EXPECT_EQ(FindString(made.body, "metadata", "annotations", "patched"), "yes");
   (void)Patch(target, "apply", Pod("a"));
   EXPECT_EQ(asked_.size(), 1u);
 }

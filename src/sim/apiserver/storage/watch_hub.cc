@@ -106,7 +106,7 @@ WatchSubscription::WatchSubscription(std::shared_ptr<WatchHub> hub, WatchSpec sp
       }()),
       initial_bookmark_due_(spec_.bookmark_after_initial),
       version_(spec_.version),
-      last_told_(spec_.version) {}
+      last_reported_(spec_.version) {}
 
 WatchSubscription::~WatchSubscription() {
   const std::lock_guard lock(hub_->mutex_);
@@ -136,7 +136,7 @@ std::optional<std::pair<Change, std::string>> WatchSubscription::Advance() {
   for (auto i = FirstAfter(log_.changes, version_); i != log_.changes.end(); ++i) {
     version_ = i->version;
     if (const auto type = TypeFor(*i)) {
-      last_told_ = version_;
+      last_reported_ = version_;
       return std::pair{*i, *type};
     }
   }
@@ -161,15 +161,15 @@ kube::WatchEvent WatchSubscription::Bookmark(bool after_initial) const {
 }
 
 std::optional<kube::WatchEvent> WatchSubscription::IdleBookmark() {
-  if (!spec_.bookmarks || version_ < last_told_ + kBookmarkEvery) return std::nullopt;
-  last_told_ = version_;
+  if (!spec_.bookmarks || version_ < last_reported_ + kBookmarkEvery) return std::nullopt;
+  last_reported_ = version_;
   return Bookmark(false);
 }
 
 std::optional<kube::WatchEvent> WatchSubscription::Progress() {
   const std::lock_guard lock(hub_->mutex_);
   if (!spec_.bookmarks || failed_ || Closed()) return std::nullopt;
-  last_told_ = version_;
+  last_reported_ = version_;
   return Bookmark(false);
 }
 

@@ -127,7 +127,7 @@ class WatchSubscription final : public kube::WatchStream {
   size_t initial_sent_ = 0;
   bool initial_bookmark_due_ = false;
   uint64_t version_;
-  uint64_t last_told_;  // version of the last event or bookmark
+  uint64_t last_reported_;  // version of the last event or bookmark
   bool failed_ = false;
   std::function<void()> wake_;
 };

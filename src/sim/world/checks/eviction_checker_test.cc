@@ -44,7 +44,7 @@ TEST_F(EvictionCheckerTest, AcceptsEvictionsForHigherPriorityOnly) {
   EXPECT_THAT(judge.TakeProblems(), IsEmpty());
   Evict("equal", 5);
   EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("default/equal of priority 5")));
-  EXPECT_THAT(judge.TakeProblems(), IsEmpty()) << "told once";
+  EXPECT_THAT(judge.TakeProblems(), IsEmpty()) << "reported once";
 }
 
 TEST_F(EvictionCheckerTest, AcceptsEvictionsForAnotherNamespacesQuota) {

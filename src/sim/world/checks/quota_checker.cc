@@ -29,7 +29,7 @@ bool Lingers(Time then, Time now) { return then != Time::min() && now - then <= 
 void QuotaChecker::SetQuotas(std::vector<PlainQuota> quotas, Time now) {
   quotas_ = std::move(quotas);
   disturbed_ = now;
-  told_ = true;
+  quotas_set_ = true;
 }
 
 const PlainQuota* QuotaChecker::QuotaOf(const std::string& ns) const {
@@ -79,7 +79,7 @@ void QuotaChecker::JudgeBinding(const cluster::Pod& pod) {
   const quota::Amounts charge = ChargeOf(pod);
   for (const quota::Amounts::Entry& asked : charge.entries()) {
     const cluster::ResourceId resource = asked.first;
-    const auto tell = [&](quota::Amount used, std::string_view by, quota::Amount limit) {
+    const auto report = [&](quota::Amount used, std::string_view by, quota::Amount limit) {
       problems_.push_back(fmt::format("{} is bound, and {} of {} are used {}: more than {}",
                                       pod.Key(), quota::TextOf(resource, used),
                                       cluster::ResourceName(resource), by,
@@ -87,7 +87,7 @@ void QuotaChecker::JudgeBinding(const cluster::Pod& pod) {
     };
     const auto max = quota->max.Named(resource);
     const quota::Amount used = UsedBy(*quota, resource, true);
-    if (max && used > *max) tell(used, "by " + quota->name, *max);
+    if (max && used > *max) report(used, "by " + quota->name, *max);
     const auto own_min = quota->min.Named(resource);
     if (!own_min || used <= *own_min) continue;  // borrows nothing
     quota::Amount all_use = 0, all_have = 0;
@@ -97,13 +97,13 @@ void QuotaChecker::JudgeBinding(const cluster::Pod& pod) {
       all_use += UsedBy(each, resource, &each == quota);
       all_have += *min;
     }
-    if (all_use > all_have) tell(all_use, "by all", all_have);
+    if (all_use > all_have) report(all_use, "by all", all_have);
   }
 }
 
 bool QuotaChecker::MayTake(const cluster::Pod& victim, const cluster::Pod& claimant,
                            Time now) const {
-  if (!told_) return victim.meta.ns != claimant.meta.ns;
+  if (!quotas_set_) return victim.meta.ns != claimant.meta.ns;
   if (Lingers(disturbed_, now)) return true;
   const PlainQuota* ours = QuotaOf(claimant.meta.ns);
   const PlainQuota* theirs = QuotaOf(victim.meta.ns);

@@ -68,7 +68,7 @@ class QuotaChecker {
   std::vector<PlainQuota> quotas_;
   std::map<std::string, Held> held_;  // by uid
   std::vector<Left> left_;            // until a short time ago
-  bool told_ = false;
+  bool quotas_set_ = false;
   Time disturbed_ = Time::min();
   std::vector<std::string> problems_;
 };

@@ -132,7 +132,7 @@ Json NodePoolObject(const PoolSpec& spec) {
                                     {"kind", kMachineSets.kind},
                                     {"namespace", kInfraNamespace},
                                     {"name", spec.name}}}};
-  if (!spec.untold) DescribeNodes(spec, body);
+  if (!spec.undescribed) DescribeNodes(spec, body);
   if (!spec.unnamed) body["deleteAnnotation"] = cluster::kDeleteMachine;
   return JsonObject{{"apiVersion", ApiVersionOf(kPoolResource)},
                     {"kind", kPoolResource.kind},
@@ -155,8 +155,8 @@ Json MachineObject(std::string_view name) {
                     {"status", JsonObject{{"nodeRef", JsonObject{{"name", name}}}}}};
 }
 
-Result<PoolSpec> PoolSpecOf(const cluster::NodePool& told, const gpu::Catalogue& catalogue) {
-  const cluster::NodePool pool = cluster::WithTemplate(told);
+Result<PoolSpec> PoolSpecOf(const cluster::NodePool& node_pool, const gpu::Catalogue& catalogue) {
+  const cluster::NodePool pool = cluster::WithTemplate(node_pool);
   PoolSpec spec;
   spec.name = pool.meta.name;
   if (!cluster::IsDescribed(pool)) {

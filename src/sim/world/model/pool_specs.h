@@ -35,7 +35,7 @@ struct PoolSpec {
   Duration start = std::chrono::minutes(1);  // time from the request for a node until it joins
   bool machines = false;                     // its nodes have Machines, which carry the annotations
   bool unnamed = false;                      // its nodes cannot be selected for removal
-  bool untold = false;                       // its NodePool does not describe its nodes
+  bool undescribed = false;                  // its NodePool does not describe its nodes
 };
 
 // Makes the API server serve NodePools, as the chart installs them but without validation rules,
@@ -50,6 +50,6 @@ Json MachineObject(std::string_view name);
 // The pool that the NodePool's spec or learned template describes, whatever creates its nodes in
 // the real cluster; it starts with its minimum. Error: kInvalid for GPUs that the virtual cluster
 // does not support, or if the NodePool does not describe its nodes.
-Result<PoolSpec> PoolSpecOf(const cluster::NodePool& told, const gpu::Catalogue& catalogue);
+Result<PoolSpec> PoolSpecOf(const cluster::NodePool& node_pool, const gpu::Catalogue& catalogue);
 
 }  // namespace nos::sim

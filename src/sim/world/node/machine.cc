@@ -303,8 +303,8 @@ void Machine::OnWithdrawal(const kubelet::OfferedDevice& device) {
 
 ApiTruth Machine::TruthNow() const {
   kube::Client client(env_.api);
-  Result<ApiTruth> told = TruthOf(client, name_);
-  return told.ok() ? std::move(told).value() : ApiTruth();
+  Result<ApiTruth> truth = TruthOf(client, name_);
+  return truth.ok() ? std::move(truth).value() : ApiTruth();
 }
 
 void Machine::Note(std::vector<std::string> problems) {

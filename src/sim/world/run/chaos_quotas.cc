@@ -87,7 +87,7 @@ Status ChaosQuotas::Add(Duration changes_last) {
     }
   }
   for (const PlainQuota& quota : quotas_) NOS_RETURN_IF_ERROR(Put(quota));
-  Tell();
+  UpdateChecker();
   for (uint64_t i = random_.Below(3); i > 0; --i) {
     const Duration when = FromSeconds(random_.Uniform() * ToSeconds(changes_last));
     world_.At(world_.Now() + when, [this] { Change(); });
@@ -122,10 +122,10 @@ void ChaosQuotas::Change() {
     done = Put(quota);
   }
   world_.log().Note("user", "changes a quota: " + done.ToString());
-  Tell();
+  UpdateChecker();
 }
 
-void ChaosQuotas::Tell() { world_.quotas().SetQuotas(quotas_, world_.Now()); }
+void ChaosQuotas::UpdateChecker() { world_.quotas().SetQuotas(quotas_, world_.Now()); }
 
 quota::Ledger ChaosQuotas::LedgerOf(const Pods& pods) const {
   std::vector<quota::SharedQuota> quotas;

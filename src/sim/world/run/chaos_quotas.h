@@ -41,7 +41,7 @@ class ChaosQuotas {
   Status Put(const PlainQuota& quota);
   Status Remove(const PlainQuota& quota);
   void Change();
-  void Tell();
+  void UpdateChecker();
   quota::Ledger LedgerOf(const Pods& pods) const;
 
   World& world_;

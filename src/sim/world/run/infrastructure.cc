@@ -151,7 +151,7 @@ bool Infrastructure::Step() {
   sets_.Pump(client_, env_.clock.Now());
   return std::ranges::any_of(pools_, [this](auto& entry) {
     Pool& pool = entry.second;
-    return Follow(pool) || JoinDue(pool) || TellCount(pool);
+    return Follow(pool) || JoinDue(pool) || ReportCount(pool);
   });
 }
 
@@ -246,10 +246,10 @@ Status Infrastructure::Join(const Pool& pool, Member& member) {
   return hooks_.join(node);
 }
 
-bool Infrastructure::TellCount(Pool& pool) {
-  if (pool.told == pool.There()) return false;
-  pool.told = pool.There();
-  const Json patch = JsonObject{{"status", JsonObject{{"replicas", pool.told}}}};
+bool Infrastructure::ReportCount(Pool& pool) {
+  if (pool.reported == pool.There()) return false;
+  pool.reported = pool.There();
+  const Json patch = JsonObject{{"status", JsonObject{{"replicas", pool.reported}}}};
   // Errors are ignored: the set may be deleted.
   (void)client_.Patch(kMachineSets, kInfraNamespace, pool.spec.name, kube::PatchType::kMerge, patch,
                       "status");

@@ -86,7 +86,7 @@ class Infrastructure final : public Actor {
     PoolSpec spec;
     PoolFault fault = PoolFault::kNone;
     Time refused_until{};
-    int wanted = 0, told = -1;  // `told`: the last reported number of nodes
+    int wanted = 0, reported = -1;  // `reported`: the number of nodes last written
     int made = 0, removed = 0, asked = 0;
     double node_seconds = 0;  // of removed nodes
     std::vector<Member> members;
@@ -102,7 +102,7 @@ class Infrastructure final : public Actor {
 
   bool Follow(Pool& pool);
   bool JoinDue(Pool& pool);
-  bool TellCount(Pool& pool);
+  bool ReportCount(Pool& pool);
   void Ask(Pool& pool);
   Member& Enter(Pool& pool);
   Status Join(const Pool& pool, Member& member);

@@ -282,7 +282,7 @@ TEST_F(PoolsTest, PoolFollowsItsNodePool) {
   read.gpu.model = "Unknown";
   EXPECT_THAT(PoolSpecOf(read, gpu::Catalogue::Builtin()).status().message(),
               HasSubstr("NodePool mixed: spec.gpu: no GPU model 'Unknown'"));
-  pool.untold = true;
+  pool.undescribed = true;
   Ok(cluster::ReadNodePool(NodePoolObject(pool), read));
   EXPECT_THAT(PoolSpecOf(read, gpu::Catalogue::Builtin()).status().message(),
               HasSubstr("NodePool mixed: spec.cpu and spec.memory: a virtual cluster"));

@@ -10,7 +10,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class SchedulerTellTest : public SchedulerFixture {
+class SchedulerMessagesTest : public SchedulerFixture {
  protected:
   std::string Said(const std::string& pod, const std::string& field = "message") {
     const Json* conditions = nos::Find(*api_.Find("pods", "ml/" + pod), "status", "conditions");
@@ -24,7 +24,7 @@ class SchedulerTellTest : public SchedulerFixture {
   }
 };
 
-TEST_F(SchedulerTellTest, RemedyExcludesNominatedCapacity) {
+TEST_F(SchedulerMessagesTest, RemedyExcludesNominatedCapacity) {
   api_.Put({{"kind", "Node"},
             {"metadata", {{"name", "a"}}},
             {"status", {{"allocatable", {{"cpu", "4"}, {"pods", "110"}}}}}});
@@ -41,7 +41,7 @@ TEST_F(SchedulerTellTest, RemedyExcludesNominatedCapacity) {
   EXPECT_THAT(Said("hi"), Not(HasSubstr("Remedy"))) << "its room is being made";
 }
 
-TEST_F(SchedulerTellTest, RemedyHidesPodsOfOtherNamespaces) {
+TEST_F(SchedulerMessagesTest, RemedyHidesPodsOfOtherNamespaces) {
   CpuNode("a", "3");
   PutPod("project-merger", "cpu", "3", 0);
   Json other = *api_.Find("pods", "ml/project-merger");
@@ -56,7 +56,7 @@ TEST_F(SchedulerTellTest, RemedyHidesPodsOfOtherNamespaces) {
 }
 
 // Searching a remedy would take the scheduler too long while other pods wait.
-TEST_F(SchedulerTellTest, OmitsRemedyForPodWithTooManyTerms) {
+TEST_F(SchedulerMessagesTest, OmitsRemedyForPodWithTooManyTerms) {
   CpuNode("a", "3");
   const auto put = [&](const std::string& name, int terms) {
     PutPod(name, "cpu", "4", 0);
@@ -99,7 +99,7 @@ TEST_F(SchedulerTellTest, OmitsRemedyForPodWithTooManyTerms) {
 }
 
 // The pod's profile leaves partitioning to the partitioner, which can do it.
-TEST_F(SchedulerTellTest, RemedyAssumesPartitioningByPartitioner) {
+TEST_F(SchedulerMessagesTest, RemedyAssumesPartitioningByPartitioner) {
   const auto waiting = scheduling::Framework::Default(scheduling::PartitionedBy::kPartitioner);
   UseProfiles({{"default-scheduler", &waiting, scheduling::PreemptionOptions(), framework_.get()}});
   GpuNode("n", 1);
@@ -113,7 +113,7 @@ TEST_F(SchedulerTellTest, RemedyAssumesPartitioningByPartitioner) {
 }
 
 // There are more kinds of pods than one call explains.
-TEST_F(SchedulerTellTest, PublishesSkippedRemedyLater) {
+TEST_F(SchedulerMessagesTest, PublishesSkippedRemedyLater) {
   CpuNode("a", "4");
   PutPod("big", "cpu", "5", 0);
   PutPod("bigger", "cpu", "6", 0);
@@ -126,7 +126,7 @@ TEST_F(SchedulerTellTest, PublishesSkippedRemedyLater) {
   EXPECT_EQ(api_.writes.size(), writes) << "said once";
 }
 
-TEST_F(SchedulerTellTest, PublishesRemedyDuringLongBinding) {
+TEST_F(SchedulerMessagesTest, PublishesRemedyDuringLongBinding) {
   CpuNode("a", "4");
   PutPod("small", "cpu", "1", 0);
   PutPod("big", "cpu", "5", 0);
@@ -145,7 +145,7 @@ TEST_F(SchedulerTellTest, PublishesRemedyDuringLongBinding) {
   EXPECT_THAT(Said("big"), HasSubstr("Remedy: add a node with at least 5 cpu"));
 }
 
-TEST_F(SchedulerTellTest, NamesSilentAgentAfterShortDelay) {
+TEST_F(SchedulerMessagesTest, NamesSilentAgentAfterShortDelay) {
   GpuNode("n", 1);
   PutPod("p", "nvidia.com/mig-3g.20gb", "1", 0);
   Run();
