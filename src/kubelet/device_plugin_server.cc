@@ -49,15 +49,40 @@ std::string ListOf(const std::map<std::string, bool>& devices) {
   return list.SerializeAsString();
 }
 
-void HandOver(const DevicePluginOptions& options, const std::vector<std::string>& ids,
-              v1beta1::ContainerAllocateResponse& container) {
-  if (options.handover == Handover::kEnvironment) {
-    (*container.mutable_envs())["NVIDIA_VISIBLE_DEVICES"] = Join(ids, ",");
-    return;
+void Add(const ContainerGrant& grant, v1beta1::ContainerAllocateResponse& container) {
+  for (const auto& [name, value] : grant.environment) (*container.mutable_envs())[name] = value;
+  for (const ContainerGrant::Mount& mount : grant.mounts) {
+    v1beta1::Mount& added = *container.add_mounts();
+    added.set_host_path(mount.host_path);
+    added.set_container_path(mount.container_path);
+    added.set_read_only(mount.read_only);
   }
-  for (const std::string& id : ids) {
-    container.add_cdi_devices()->set_name(options.cdi_kind + "=" + id);
+  for (const std::string& node : grant.device_nodes) {
+    v1beta1::DeviceSpec& added = *container.add_devices();
+    added.set_host_path(node);
+    added.set_container_path(node);
+    added.set_permissions("rw");
   }
+}
+
+Status HandOver(const DevicePluginOptions& options, const std::vector<std::string>& ids,
+                v1beta1::ContainerAllocateResponse& container) {
+  switch (options.handover) {
+    case Handover::kEnvironment:
+      (*container.mutable_envs())["NVIDIA_VISIBLE_DEVICES"] = Join(ids, ",");
+      break;
+    case Handover::kCdi:
+      for (const std::string& id : ids) {
+        container.add_cdi_devices()->set_name(options.cdi_kind + "=" + id);
+      }
+      break;
+    case Handover::kNodes: {
+      NOS_ASSIGN(const ContainerGrant files, options.files(ids));
+      Add(files, container);
+      break;
+    }
+  }
+  return Status::Ok();
 }
 
 // Fills in the owner's grant; without one, makes the devices visible.
@@ -68,14 +93,8 @@ Status Give(const DevicePluginOptions& options, const Allocation& allocation,
     NOS_ASSIGN(grant, options.grant(allocation));
   }
   if (!grant) grant = ContainerGrant{allocation.device_ids, {}, {}};
-  HandOver(options, grant->visible, container);
-  for (const auto& [name, value] : grant->environment) (*container.mutable_envs())[name] = value;
-  for (const ContainerGrant::Mount& mount : grant->mounts) {
-    v1beta1::Mount& added = *container.add_mounts();
-    added.set_host_path(mount.host_path);
-    added.set_container_path(mount.container_path);
-    added.set_read_only(mount.read_only);
-  }
+  NOS_RETURN_IF_ERROR(HandOver(options, grant->visible, container));
+  Add(*grant, container);
   return Status::Ok();
 }
 

@@ -34,6 +34,7 @@ namespace nos::kubelet {
 enum class Handover {
   kEnvironment,  // NVIDIA_VISIBLE_DEVICES, read by NVIDIA's container runtime
   kCdi,          // names of CDI devices, read by the container runtime (kubelets from 1.28 on)
+  kNodes,        // device nodes and files, passed on by the kubelet: any runtime
 };
 
 struct Allocation {
@@ -52,6 +53,7 @@ struct ContainerGrant {
   std::vector<std::string> visible;
   std::map<std::string, std::string> environment;
   std::vector<Mount> mounts;
+  std::vector<std::string> device_nodes{};  // at the same path in the container, read and write
 };
 
 // The kubelet's choice of devices for a container.
@@ -65,6 +67,9 @@ struct DevicePluginOptions {
   std::string folder = "/var/lib/kubelet/device-plugins";
   Handover handover = Handover::kEnvironment;
   std::string cdi_kind = "nvidia.com/gpu";  // the device's name is then "nvidia.com/gpu=MIG-..."
+  // With kNodes: environment, mounts and device nodes of these visible devices. An error refuses the
+  // pod. Must not block, nor call this plugin server.
+  std::function<Result<ContainerGrant>(const std::vector<std::string>& visible)> files{};
   // Time limit for the kubelet to read the lists in Offer(), and for a stream that lags behind.
   Duration patience = std::chrono::seconds(5);
   // The kubelet tries to reach a plugin for 10 s before it answers.

@@ -85,6 +85,10 @@ class DevicePluginGrantTest : public DevicePluginServerTest {
     kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
     DevicePluginOptions options = Options();
     options.handover = handover;
+    options.files = [this](const std::vector<std::string>& visible) {
+      EXPECT_EQ(visible, std::vector<std::string>{"GPU-a"});
+      return files_;
+    };
     options.grant = [this, grant](const Allocation& allocation) {
       asked_ = allocation.resource;
       return grant;
@@ -94,6 +98,7 @@ class DevicePluginGrantTest : public DevicePluginServerTest {
   }
   static ContainerGrant Grant() { return {{"GPU-a"}, {{"CUDA_X", "1"}}, {{"/run/x", "/x", true}}}; }
   std::string asked_;
+  Result<ContainerGrant> files_ = ContainerGrant();
 };
 
 TEST_F(DevicePluginGrantTest, GrantsEnvironmentAndMountsOfOwner) {
@@ -118,6 +123,27 @@ TEST_F(DevicePluginGrantTest, HandsOverGrantedDevicesByCdi) {
   EXPECT_EQ(container.cdi_devices(0).name(), "nvidia.com/gpu=GPU-a");
   EXPECT_FALSE(container.envs().contains("NVIDIA_VISIBLE_DEVICES"));
   EXPECT_EQ(container.envs().at("CUDA_X"), "1");
+}
+
+TEST_F(DevicePluginGrantTest, HandsOverNodesAndFiles) {
+  files_ = ContainerGrant{{}, {{"NVIDIA_VISIBLE_DEVICES", "void"}}, {}, {"/dev/nvidia0"}};
+  StartWith(Handover::kNodes, std::optional(Grant()));
+  const auto answer = kubelet_->Allocate(kSmallSocket, {"GPU-a::10::0"});
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  const auto& container = answer->container_responses(0);
+  EXPECT_EQ(container.envs().at("NVIDIA_VISIBLE_DEVICES"), "void");
+  ASSERT_EQ(container.devices_size(), 1);
+  EXPECT_EQ(container.devices(0).host_path(), "/dev/nvidia0");
+  EXPECT_EQ(container.devices(0).container_path(), "/dev/nvidia0");
+  EXPECT_EQ(container.devices(0).permissions(), "rw");
+  EXPECT_EQ(container.mounts_size(), 1) << "of the owner's grant";
+}
+
+TEST_F(DevicePluginGrantTest, RefusesDevicesWithoutNodes) {
+  files_ = NotFound("/proc/driver/nvidia/gpus does not list GPU-a");
+  StartWith(Handover::kNodes, std::optional(Grant()));
+  const auto refused = kubelet_->Allocate(kSmallSocket, {"GPU-a::10::0"});
+  EXPECT_THAT(refused.status().message(), HasSubstr("does not list GPU-a"));
 }
 
 TEST_F(DevicePluginGrantTest, MakesIdsVisibleWithoutGrant) {

@@ -66,28 +66,28 @@ void QuotaChecker::See(const Pod& before, const Pod& after, Time now) {
       HasNode(after) && !Leaves(*after) && had_node && before->meta.uid == after->meta.uid;
   if (had_node && !Leaves(*before) && !stays) {
     left_.push_back({before->meta.ns, ChargeOf(*before), now});
+    OnLeaving(left_.back().charge);
   }
   if (had_node) held_.erase(before->meta.uid);
   if (!HasNode(after)) return;
   held_[after->meta.uid] = {after->meta.ns, ChargeOf(*after), Leaves(*after)};
-  if (!had_node && !Lingers(disturbed_, now)) JudgeBinding(*after);
+  if (!had_node && !Lingers(disturbed_, now)) JudgeBinding(*after, now);
 }
 
-void QuotaChecker::JudgeBinding(const cluster::Pod& pod) {
+void QuotaChecker::JudgeBinding(const cluster::Pod& pod, Time now) {
   const PlainQuota* quota = QuotaOf(pod.meta.ns);
   if (quota == nullptr) return;
   const quota::Amounts charge = ChargeOf(pod);
   for (const quota::Amounts::Entry& asked : charge.entries()) {
     const cluster::ResourceId resource = asked.first;
-    const auto report = [&](quota::Amount used, std::string_view by, quota::Amount limit) {
-      problems_.push_back(fmt::format("{} is bound, and {} of {} are used {}: more than {}",
-                                      pod.Key(), quota::TextOf(resource, used),
-                                      cluster::ResourceName(resource), by,
-                                      quota::TextOf(resource, limit)));
+    const auto describe = [&](quota::Amount used, std::string_view by, quota::Amount limit) {
+      return fmt::format("{} is bound, and {} of {} are used {}: more than {}", pod.Key(),
+                         quota::TextOf(resource, used), cluster::ResourceName(resource), by,
+                         quota::TextOf(resource, limit));
     };
     const auto max = quota->max.Named(resource);
     const quota::Amount used = UsedBy(*quota, resource, true);
-    if (max && used > *max) report(used, "by " + quota->name, *max);
+    if (max && used > *max) problems_.push_back(describe(used, "by " + quota->name, *max));
     const auto own_min = quota->min.Named(resource);
     if (!own_min || used <= *own_min) continue;  // borrows nothing
     quota::Amount all_use = 0, all_have = 0;
@@ -97,7 +97,8 @@ void QuotaChecker::JudgeBinding(const cluster::Pod& pod) {
       all_use += UsedBy(each, resource, &each == quota);
       all_have += *min;
     }
-    if (all_use > all_have) report(all_use, "by all", all_have);
+    if (all_use <= all_have) continue;
+    excesses_.push_back({now, resource, all_use - all_have, describe(all_use, "by all", all_have)});
   }
 }
 
@@ -116,6 +117,18 @@ bool QuotaChecker::MayTake(const cluster::Pod& victim, const cluster::Pod& claim
   });
 }
 
-std::vector<std::string> QuotaChecker::TakeProblems() { return std::exchange(problems_, {}); }
+void QuotaChecker::OnLeaving(const quota::Amounts& charge) {
+  for (Excess& excess : excesses_) excess.amount -= charge.Get(excess.resource);
+  std::erase_if(excesses_, [](const Excess& excess) { return excess.amount <= 0; });
+}
+
+std::vector<std::string> QuotaChecker::TakeProblems(Time now) {
+  std::erase_if(excesses_, [&](Excess& excess) {
+    if (now < excess.since + kEvictionRepeats) return false;
+    problems_.push_back(std::move(excess.problem));
+    return true;
+  });
+  return std::exchange(problems_, {});
+}
 
 }  // namespace nos::sim

@@ -5,7 +5,7 @@
 //
 //   judge.SetQuotas({{"team-a", {"team-a"}, min, max}}, now);   // all quotas from now on
 //   judge.See(before, after, now);                              // for each change of a pod
-//   for (std::string& problem : judge.TakeProblems()) ...
+//   for (std::string& problem : judge.TakeProblems(now)) ...
 //
 // The scheduler may learn of changes late: former quotas, pods bound by another scheduler, and
 // removed pods count for kFaultsLinger.
@@ -21,6 +21,8 @@
 #include "quota/amounts.h"
 
 namespace nos::sim {
+
+inline constexpr Duration kEvictionRepeats = std::chrono::seconds(15);
 
 // A quota of a simulation: no two quotas share a namespace, and there are no limits other than
 // these.
@@ -42,13 +44,23 @@ class QuotaChecker {
   // True if the claimant's quota entitles it to evict the victim. Before the first SetQuotas: true
   // if they are in different namespaces.
   bool MayTake(const cluster::Pod& victim, const cluster::Pod& claimant, Time now) const;
-  std::vector<std::string> TakeProblems();
+  // Problems found up to now. Borrowing too much is one only if no eviction explains it within
+  // kEvictionRepeats: the scheduler counts a pod as leaving from its decision, and the first
+  // attempt to evict it may fail.
+  std::vector<std::string> TakeProblems(Time now);
 
  private:
   struct Held {
     std::string ns;
     quota::Amounts charge;
     bool leaves = false;  // being evicted
+  };
+  // Borrowing beyond what is idle: a problem unless as much leaves soon.
+  struct Excess {
+    Time since;
+    cluster::ResourceId resource;
+    quota::Amount amount;
+    std::string problem;
   };
   // A pod that ended, was evicted or was removed.
   struct Left {
@@ -63,13 +75,15 @@ class QuotaChecker {
   // The maximum usage from the view of a component that may not know yet that some pods have left.
   quota::Amount PerhapsUsedBy(const PlainQuota& quota, cluster::ResourceId resource,
                               Time now) const;
-  void JudgeBinding(const cluster::Pod& pod);
+  void JudgeBinding(const cluster::Pod& pod, Time now);
+  void OnLeaving(const quota::Amounts& charge);
 
   std::vector<PlainQuota> quotas_;
   std::map<std::string, Held> held_;  // by uid
   std::vector<Left> left_;            // until a short time ago
   bool quotas_set_ = false;
   Time disturbed_ = Time::min();
+  std::vector<Excess> excesses_;
   std::vector<std::string> problems_;
 };
 

@@ -62,7 +62,7 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
   pods_.AddHandler([this](const std::string&, const auto& before, const auto& after) {
     gangs_.See(before, after, clock_.Now());
     quotas_.See(before, after, clock_.Now());
-    for (std::string& problem : quotas_.TakeProblems()) Violation(std::move(problem));
+    for (std::string& problem : quotas_.TakeProblems(clock_.Now())) Violation(std::move(problem));
     evictions_.See(before, after, clock_.Now());
     for (std::string& problem : evictions_.TakeProblems()) Violation(std::move(problem));
     if (options_.autoscaler) moves_.See(before, after, clock_.Now());

@@ -1,0 +1,56 @@
+// What containers need of the NVIDIA driver of this host: its libraries, programs and device nodes,
+// found in the host's file system.
+//
+//   NOS_ASSIGN(const DriverFiles files, FindDriverFiles({.driver = "/host"}));
+//   NOS_ASSIGN(const auto nodes, DeviceNodesOf("GPU-...", 3, {}));
+//
+// Sources: the driver's README ("Installed Components"); /proc/driver/nvidia of driver 450 and
+// later, in which a MIG instance has one capability for its GPU instance and one for its compute
+// instance (CUDA documentation, "MIG User Guide", "Device Nodes and Capabilities").
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace nos::device {
+
+// Where this process sees the host's files.
+struct HostFolders {
+  std::string driver = "/";       // root of the driver's files, as this process sees it
+  std::string driver_host = "/";  // the same, as the host sees it
+  std::string proc = "/proc", dev = "/dev";
+};
+
+// A file of the host that is mounted into containers, read-only.
+struct DriverFile {
+  std::string host_path, container_path;
+  friend auto operator<=>(const DriverFile&, const DriverFile&) = default;
+};
+
+struct DriverFiles {
+  std::string version;         // "550.54.15"
+  std::string library_folder;  // of the host: "/usr/lib/x86_64-linux-gnu"
+  // Libraries under every name that programs load them by, programs, firmware and sockets.
+  std::vector<DriverFile> mounts;
+  // Device nodes that every container with a GPU needs: "/dev/nvidiactl", "/dev/nvidia-uvm".
+  std::vector<std::string> device_nodes;
+  // A program of NVIDIA's container toolkit that updates a container's cache of libraries, as the
+  // host sees it; "": none is installed.
+  std::string hook;
+};
+
+// Error: kNotFound (there is no libcuda.so of a driver below the root).
+Result<DriverFiles> FindDriverFiles(const HostFolders& host);
+
+// Device nodes of one GPU, or of the MIG instance on it with this GPU instance id, which has one
+// compute instance; without those of DriverFiles. Error: kNotFound (the driver does not list the
+// GPU or the instance).
+Result<std::vector<std::string>> DeviceNodesOf(const std::string& gpu_uuid,
+                                               std::optional<uint32_t> gpu_instance,
+                                               const HostFolders& host);
+
+}  // namespace nos::device

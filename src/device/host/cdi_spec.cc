@@ -1,0 +1,128 @@
+#include "device/cdi_spec.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "base/fd.h"
+
+namespace nos::device {
+namespace {
+
+// Folders in which the loaders of common distributions look without a cache.
+constexpr const char* kLoaderFolders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
+                                          "/usr/lib64"};
+
+Json Mount(const std::string& host_path, const std::string& container_path) {
+  return JsonObject{{"hostPath", host_path},
+                    {"containerPath", container_path},
+                    {"options", JsonArray{"ro", "nosuid", "nodev", "rbind", "rprivate"}}};
+}
+
+JsonArray Mounts(const DriverFiles& driver) {
+  JsonArray mounts;
+  std::set<std::string> taken;
+  const auto add = [&](const std::string& from, const std::string& to) {
+    if (taken.insert(to).second) mounts.push_back(Mount(from, to));
+  };
+  for (const DriverFile& file : driver.mounts) add(file.host_path, file.container_path);
+  if (!driver.hook.empty()) return mounts;
+  // Nothing updates the container's cache of libraries, so they go where every loader looks.
+  for (const DriverFile& file : driver.mounts) {
+    const size_t slash = file.container_path.rfind('/');
+    const std::string name = file.container_path.substr(slash + 1);
+    if (name.find(".so") == std::string::npos) continue;
+    for (const char* folder : kLoaderFolders)
+      add(file.host_path, fmt::format("{}/{}", folder, name));
+  }
+  return mounts;
+}
+
+JsonArray Hooks(const DriverFiles& driver) {
+  if (driver.hook.empty()) return {};
+  const std::string name = driver.hook.substr(driver.hook.rfind('/') + 1);
+  JsonArray args{name};
+  if (name == "nvidia-ctk") args.push_back("hook");
+  args.push_back("update-ldcache");
+  args.push_back("--folder");
+  args.push_back(Json(driver.library_folder));
+  return {JsonObject{{"hookName", "createContainer"}, {"path", driver.hook}, {"args", args}}};
+}
+
+JsonArray DeviceNodes(const std::vector<std::string>& paths) {
+  JsonArray nodes;
+  for (const std::string& path : paths) nodes.push_back(JsonObject{{"path", path}});
+  return nodes;
+}
+
+Status Failed(std::string_view what, const std::string& path) {
+  return {Code::kUnavailable, fmt::format("cannot {} {}: {}", what, path, std::strerror(errno))};
+}
+
+Status WriteAll(int fd, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return Failed("write", path);
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return fsync(fd) == 0 ? Status::Ok() : Failed("write", path);
+}
+
+}  // namespace
+
+Json ToJson(const CdiSpec& spec) {
+  JsonArray devices;
+  for (const auto& [name, nodes] : spec.devices) {
+    devices.push_back(
+        JsonObject{{"name", name}, {"containerEdits", {{"deviceNodes", DeviceNodes(nodes)}}}});
+  }
+  // NVIDIA's container runtime adds the GPUs that this variable names. Images may set it to "all".
+  JsonObject edits{{"env", JsonArray{"NVIDIA_VISIBLE_DEVICES=void"}},
+                   {"mounts", Mounts(spec.driver)}};
+  if (!spec.driver.device_nodes.empty())
+    edits["deviceNodes"] = DeviceNodes(spec.driver.device_nodes);
+  if (JsonArray hooks = Hooks(spec.driver); !hooks.empty()) edits["hooks"] = std::move(hooks);
+  return JsonObject{{"cdiVersion", "0.5.0"},
+                    {"kind", spec.kind},
+                    {"devices", std::move(devices)},
+                    {"containerEdits", std::move(edits)}};
+}
+
+std::string CdiFileName(const std::string& kind) {
+  std::string name = kind;
+  std::ranges::replace(name, '/', '-');
+  return name + ".json";
+}
+
+Status WriteCdiSpec(const std::string& folder, const CdiSpec& spec) {
+  if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return Failed("create", folder);
+  const std::string path = folder + "/" + CdiFileName(spec.kind);
+  const std::string draft = folder + "/." + CdiFileName(spec.kind) + ".new";
+  const UniqueFd file(
+      open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!file.valid()) return Failed("create", draft);
+  if (const Status written = WriteAll(file.get(), WriteJson(ToJson(spec)), draft); !written.ok()) {
+    (void)unlink(draft.c_str());
+    return written;
+  }
+  if (rename(draft.c_str(), path.c_str()) == 0) return Status::Ok();
+  Status failed = Failed("replace", path);
+  (void)unlink(draft.c_str());
+  return failed;
+}
+
+Status RemoveCdiSpec(const std::string& folder, const std::string& kind) {
+  const std::string path = folder + "/" + CdiFileName(kind);
+  return unlink(path.c_str()) == 0 || errno == ENOENT ? Status::Ok() : Failed("remove", path);
+}
+
+}  // namespace nos::device

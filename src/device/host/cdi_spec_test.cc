@@ -1,0 +1,81 @@
+#include "device/cdi_spec.h"
+
+#include <gmock/gmock.h>
+
+#include "base/file.h"
+#include "device/host/fake_host_test.h"
+
+namespace nos::device {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CdiSpecTest : public HostTest {
+ protected:
+  CdiSpec Spec() {
+    Driver();
+    CdiSpec spec{"nos.nebuly.com/gpu", FindDriverFiles(host_).value(), {}};
+    spec.devices["MIG-1"] = {"/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap21"};
+    return spec;
+  }
+  static std::string Mounted(const Json& spec, std::string_view container_path) {
+    for (const Json& mount : spec.at("containerEdits").at("mounts").as_array()) {
+      if (FindString(mount, "containerPath") == container_path) {
+        return std::string(FindString(mount, "hostPath"));
+      }
+    }
+    return "";
+  }
+};
+
+TEST_F(CdiSpecTest, DeviceHasItsNodesAndTheDriverIsShared) {
+  const Json spec = ToJson(Spec());
+  EXPECT_EQ(FindString(spec, "kind"), "nos.nebuly.com/gpu");
+  EXPECT_EQ(WriteJson(spec.at("devices")),
+            R"([{"name":"MIG-1","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia0"},)"
+            R"({"path":"/dev/nvidia-caps/nvidia-cap21"}]}}])");
+  const Json& edits = spec.at("containerEdits");
+  EXPECT_EQ(WriteJson(edits.at("env")), R"(["NVIDIA_VISIBLE_DEVICES=void"])");
+  EXPECT_EQ(WriteJson(edits.at("deviceNodes")),
+            R"([{"path":"/dev/nvidiactl"},{"path":"/dev/nvidia-uvm"}])");
+  const std::string library = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.15";
+  EXPECT_EQ(Mounted(spec, "/usr/lib/x86_64-linux-gnu/libcuda.so.1"), library);
+  EXPECT_EQ(Mounted(spec, "/usr/lib64/libcuda.so.1"), library) << "no hook updates the cache";
+  EXPECT_EQ(Find(edits, "hooks"), nullptr);
+}
+
+TEST_F(CdiSpecTest, HookOfTheToolkitUpdatesTheCache) {
+  File("root/usr/bin/nvidia-ctk");
+  const Json spec = ToJson(Spec());
+  EXPECT_EQ(
+      WriteJson(spec.at("containerEdits").at("hooks")),
+      R"([{"hookName":"createContainer","path":"/usr/bin/nvidia-ctk",)"
+      R"("args":["nvidia-ctk","hook","update-ldcache","--folder","/usr/lib/x86_64-linux-gnu"]}])");
+  EXPECT_EQ(Mounted(spec, "/usr/lib64/libcuda.so.1"), "");
+}
+
+TEST_F(CdiSpecTest, IsReplacedAsAWhole) {
+  const std::string folder = root_ / "cdi", file = folder + "/nos.nebuly.com-gpu.json";
+  CdiSpec spec = Spec();
+  ASSERT_TRUE(WriteCdiSpec(folder, spec).ok());
+  EXPECT_THAT(ReadFile(file).value(), HasSubstr("MIG-1"));
+  spec.devices.clear();
+  ASSERT_TRUE(WriteCdiSpec(folder, spec).ok());
+  EXPECT_THAT(ReadFile(file).value(), Not(HasSubstr("MIG-1")));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "no drafts stay";
+  EXPECT_TRUE(RemoveCdiSpec(folder, spec.kind).ok());
+  EXPECT_TRUE(RemoveCdiSpec(folder, spec.kind).ok()) << "it is gone already";
+  EXPECT_FALSE(ReadFile(file).ok());
+}
+
+TEST_F(CdiSpecTest, NamesFolderThatCannotBeWritten) {
+  File("cdi", "a file, not a folder");
+  const Status status = WriteCdiSpec(root_ / "cdi", Spec());
+  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr((root_ / "cdi").string()));
+  EXPECT_EQ(WriteCdiSpec(root_ / "none" / "cdi", Spec()).code(), Code::kUnavailable);
+}
+
+}  // namespace
+}  // namespace nos::device

@@ -1,0 +1,190 @@
+#include "device/driver_files.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace nos::device {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Folders of libraries: Debian, Ubuntu; Fedora, Red Hat, SUSE; GKE's driver installer.
+constexpr const char* kLibraryFolders[] = {"usr/lib/x86_64-linux-gnu",
+                                           "usr/lib/aarch64-linux-gnu",
+                                           "usr/lib/x86_64-linux-gnu/nvidia/current",
+                                           "usr/lib/aarch64-linux-gnu/nvidia/current",
+                                           "usr/lib64",
+                                           "usr/lib",
+                                           "lib64"};
+constexpr const char* kProgramFolders[] = {"usr/bin", "bin"};
+constexpr const char* kPrograms[] = {"nvidia-smi", "nvidia-debugdump", "nvidia-persistenced",
+                                     "nvidia-cuda-mps-control", "nvidia-cuda-mps-server"};
+constexpr const char* kSockets[] = {"run/nvidia-persistenced/socket",
+                                    "run/nvidia-fabricmanager/socket"};
+constexpr const char* kHooks[] = {"usr/bin/nvidia-cdi-hook",
+                                  "usr/local/nvidia/toolkit/nvidia-cdi-hook", "usr/bin/nvidia-ctk",
+                                  "usr/local/nvidia/toolkit/nvidia-ctk"};
+constexpr const char* kCommonNodes[] = {"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools",
+                                        "nvidia-modeset"};
+constexpr size_t kMaxFiles = 100'000, kMaxProcFile = 64 * 1024;
+
+std::vector<std::string> NamesIn(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end;
+       !error && it != end && names.size() < kMaxFiles; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+bool Exists(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+// The version in "libcuda.so.550.54.15"; "" for other names, such as "libcuda.so.1".
+std::string VersionIn(std::string_view name) {
+  constexpr std::string_view kPrefix = "libcuda.so.";
+  if (!name.starts_with(kPrefix)) return "";
+  name.remove_prefix(kPrefix.size());
+  const bool digits =
+      std::ranges::all_of(name, [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
+  return digits && name.find('.') != std::string_view::npos ? std::string(name) : "";
+}
+
+class Finder {
+ public:
+  explicit Finder(const HostFolders& host) : host_(host), root_(host.driver) {}
+
+  Result<DriverFiles> Find() {
+    NOS_RETURN_IF_ERROR(FindLibraries());
+    for (const char* program : kPrograms) AddProgram(program);
+    for (const std::string& name : NamesIn(root_ / "lib/firmware/nvidia" / files_.version)) {
+      Add("lib/firmware/nvidia/" + files_.version + "/" + name);
+    }
+    for (const char* socket : kSockets) {
+      if (Exists(root_ / socket)) Add(socket);
+    }
+    for (const char* node : kCommonNodes) {
+      if (Exists(fs::path(host_.dev) / node))
+        files_.device_nodes.push_back(fmt::format("/dev/{}", node));
+    }
+    const auto hook =
+        std::ranges::find_if(kHooks, [&](const char* path) { return Exists(root_ / path); });
+    if (hook != std::end(kHooks)) files_.hook = OnHost(*hook);
+    std::ranges::sort(files_.mounts);
+    return std::move(files_);
+  }
+
+ private:
+  Status FindLibraries() {
+    for (const char* folder : kLibraryFolders) {
+      const std::vector<std::string> names = NamesIn(root_ / folder);
+      for (const std::string& name : names) {
+        if (files_.version.empty()) files_.version = VersionIn(name);
+      }
+      if (files_.version.empty()) continue;
+      files_.library_folder = OnHost(folder);
+      for (const std::string& name : names) AddLibrary(folder, name);
+      return Status::Ok();
+    }
+    return NotFound(fmt::format("no libcuda.so of an NVIDIA driver below {}", host_.driver));
+  }
+
+  // A library of this driver version, or a link to one ("libcuda.so.1").
+  void AddLibrary(const std::string& folder, const std::string& name) {
+    std::error_code error;
+    const fs::path path = root_ / folder / name;
+    std::string file = name;
+    if (fs::is_symlink(path, error)) file = fs::read_symlink(path, error).filename().string();
+    // A link to a link: "libcuda.so" -> "libcuda.so.1" -> "libcuda.so.550.54.15".
+    const fs::path next = root_ / folder / file;
+    if (file != name && fs::is_symlink(next, error))
+      file = fs::read_symlink(next, error).filename().string();
+    if (!file.ends_with(".so." + files_.version) || !Exists(root_ / folder / file)) return;
+    const std::string target = OnHost(folder + "/" + file);
+    files_.mounts.push_back({target, "/" + folder + "/" + name});
+  }
+  void AddProgram(const std::string& name) {
+    for (const char* folder : kProgramFolders) {
+      const std::string path = fmt::format("{}/{}", folder, name);
+      if (!Exists(root_ / path)) continue;
+      files_.mounts.push_back({OnHost(path), "/usr/bin/" + name});
+      return;
+    }
+  }
+  void Add(const std::string& path) { files_.mounts.push_back({OnHost(path), "/" + path}); }
+  std::string OnHost(const std::string& path) const {
+    return (fs::path(host_.driver_host) / path).string();
+  }
+
+  const HostFolders& host_;
+  const fs::path root_;
+  DriverFiles files_;
+};
+
+// The number in a line "NAME: 12" of a file below /proc/driver/nvidia.
+std::optional<int64_t> NumberIn(const std::string& text, std::string_view name) {
+  for (const std::string_view line : Split(text, '\n')) {
+    if (!line.starts_with(name)) continue;
+    const size_t colon = line.find(':');
+    if (colon == std::string_view::npos) continue;
+    return ParseInt(Trim(line.substr(colon + 1)));
+  }
+  return std::nullopt;
+}
+
+Result<int64_t> MinorOfGpu(const std::string& uuid, const HostFolders& host) {
+  const fs::path gpus = fs::path(host.proc) / "driver/nvidia/gpus";
+  for (const std::string& bus : NamesIn(gpus)) {
+    const auto text = ReadFile((gpus / bus / "information").string(), kMaxProcFile);
+    if (!text.ok() || text->find(uuid) == std::string::npos) continue;
+    const auto minor = NumberIn(*text, "Device Minor");
+    if (minor && *minor >= 0) return *minor;
+  }
+  return NotFound(fmt::format("{} does not list {}", gpus.string(), uuid));
+}
+
+// The device node of a capability: a file such as .../mig/gi3/access.
+Result<std::string> NodeOfCapability(const fs::path& access) {
+  NOS_ASSIGN(const std::string text, ReadFile(access.string(), kMaxProcFile));
+  const auto minor = NumberIn(text, "DeviceFileMinor");
+  if (!minor || *minor < 0) return NotFound(access.string() + " has no DeviceFileMinor");
+  return fmt::format("/dev/nvidia-caps/nvidia-cap{}", *minor);
+}
+
+}  // namespace
+
+Result<DriverFiles> FindDriverFiles(const HostFolders& host) { return Finder(host).Find(); }
+
+Result<std::vector<std::string>> DeviceNodesOf(const std::string& gpu_uuid,
+                                               std::optional<uint32_t> gpu_instance,
+                                               const HostFolders& host) {
+  NOS_ASSIGN(const int64_t minor, MinorOfGpu(gpu_uuid, host));
+  std::vector<std::string> nodes{fmt::format("/dev/nvidia{}", minor)};
+  if (!gpu_instance) return nodes;
+  const fs::path folder =
+      fs::path(host.proc) /
+      fmt::format("driver/nvidia/capabilities/gpu{}/mig/gi{}", minor, *gpu_instance);
+  NOS_ASSIGN(std::string of_gpu_instance, NodeOfCapability(folder / "access"));
+  nodes.push_back(std::move(of_gpu_instance));
+  for (const std::string& name : NamesIn(folder)) {
+    if (!name.starts_with("ci")) continue;
+    NOS_ASSIGN(std::string of_compute_instance, NodeOfCapability(folder / name / "access"));
+    nodes.push_back(std::move(of_compute_instance));
+    return nodes;
+  }
+  return NotFound(folder.string() + " has no compute instance");
+}
+
+}  // namespace nos::device
