@@ -123,7 +123,8 @@ void StatusReporter::AnnounceIgnored(const cluster::Node& node,
     const auto has = [&](const cluster::Gpu& one) { return one.model->name() == geometry.model; };
     if (std::ranges::none_of(gpus, has) || !ignored_.insert(geometry.text).second) continue;
     RecordEvent(node, kube::EventType::kWarning, "GeometryIgnored",
-                "No GPU can have this geometry of the catalogue: " + geometry.text, client, now);
+                "Ignoring a geometry of the catalogue that no GPU can have: " + geometry.text,
+                client, now);
   }
 }
 
