@@ -14,7 +14,7 @@ The values of a chart are one object for all its templates; the first template c
 {{- $v := .Values -}}
 {{- $p := $v.gpuPartitioner -}}
 {{- $_ := set $v "nvidiaGpuResourceMemoryGB" (int64 $v.nvidiaGpuResourceMemoryGB) -}}
-{{- /* Before the images, which tell walk:ai's values too. */ -}}
+{{- /* Before the images are replaced: walk:ai's show that the values are its. */ -}}
 {{- include "nos.takePriorityClasses" . -}}
 {{- include "nos.takeImages" . -}}
 {{- include "nos.takeGpuAgent" . -}}
