@@ -110,6 +110,14 @@ class Model {
 
 class SharingModeBook;
 
+// An entry of a user's list of allowed geometries that has no effect, because no GPU can have it.
+struct IgnoredGeometry {
+  std::string model;  // name in the catalogue; "" if the catalogue has no such model
+  std::string text;   // the entry and the reason
+
+  bool operator==(const IgnoredGeometry&) const = default;
+};
+
 class Catalogue {
  public:
   static const Catalogue& Builtin();
@@ -120,6 +128,8 @@ class Catalogue {
 
   // The invalid entries of the user's file: entry, field and what to do. Empty for Builtin().
   const std::vector<std::string>& problems() const { return problems_; }
+  // Allowed geometries of the user's file that no GPU can have. The others take effect.
+  const std::vector<IgnoredGeometry>& ignored() const { return ignored_; }
   const std::vector<std::unique_ptr<const Model>>& models() const { return models_; }
   // Ignores case.
   const Model* FindByName(std::string_view name) const;
@@ -146,6 +156,7 @@ class Catalogue {
   std::vector<std::unique_ptr<const Model>> models_;
   std::vector<ProductPattern> products_;
   std::vector<std::string> problems_;
+  std::vector<IgnoredGeometry> ignored_;
   std::shared_ptr<SharingModeBook> modes_;  // builds models on first use
 };
 

@@ -183,6 +183,11 @@ ModelSpec* CatalogueBuilder::FindByProduct(std::string_view product) {
   return best;
 }
 
+ModelSpec* CatalogueBuilder::FindByNameOrProduct(std::string_view model) {
+  ModelSpec* spec = Find(model);
+  return spec != nullptr ? spec : FindByProduct(model);
+}
+
 Result<CatalogueBuilder::SharedTable> CatalogueBuilder::TableFor(const ModelSpec& spec) {
   ModelShape shape = ShapeOf(spec);
   for (const SharedTable& known : tables_) {
@@ -236,14 +241,23 @@ Status CatalogueBuilder::Forbid(std::string_view model, const Geometry& geometry
 }
 
 Status CatalogueBuilder::Allow(std::string_view model, const Geometry& geometry) {
-  ModelSpec* spec = Find(model);
-  if (spec == nullptr) spec = FindByProduct(model);
+  ModelSpec* spec = FindByNameOrProduct(model);
   if (spec == nullptr) return UnknownModel(model);
   NOS_RETURN_IF_ERROR(CheckGeometry(*spec, geometry));
   NOS_RETURN_IF_ERROR(CheckPossible(*spec, geometry));
   if (spec->allowed.size() >= kMaxGeometries) return {Code::kExhausted, "too many geometries"};
   spec->allowed.push_back(geometry);
   return Status::Ok();
+}
+
+std::string CatalogueBuilder::NameOf(std::string_view model) {
+  const ModelSpec* spec = FindByNameOrProduct(model);
+  return spec == nullptr ? "" : spec->name;
+}
+
+void CatalogueBuilder::AddIgnored(IgnoredGeometry geometry) {
+  if (std::ranges::find(ignored_, geometry) != ignored_.end()) return;
+  ignored_.push_back(std::move(geometry));
 }
 
 void CatalogueBuilder::AddUnpartitionable(const std::string& product, std::string reason) {
@@ -306,6 +320,7 @@ Catalogue CatalogueBuilder::Build() && {
     catalogue.products_.push_back({ProductWords(product), nullptr, std::move(reason)});
   }
   catalogue.problems_ = std::move(problems_);
+  catalogue.ignored_ = std::move(ignored_);
   return catalogue;
 }
 

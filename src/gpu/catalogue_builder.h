@@ -56,8 +56,12 @@ class CatalogueBuilder {
   // layout is allowed. `model` is a name or a product. Error: kInvalid, also if the model cannot be
   // partitioned into this geometry.
   Status Allow(std::string_view model, const Geometry& geometry);
+  // The catalogue's name of a model, given by name or product. "" if there is no such model.
+  std::string NameOf(std::string_view model);
   void AddUnpartitionable(const std::string& product, std::string reason);
   void AddProblem(std::string problem) { problems_.push_back(std::move(problem)); }
+  // Does nothing if the same was added before.
+  void AddIgnored(IgnoredGeometry geometry);
 
   Catalogue Build() &&;
 
@@ -68,12 +72,14 @@ class CatalogueBuilder {
   };
   ModelSpec* Find(std::string_view name);
   ModelSpec* FindByProduct(std::string_view product);
+  ModelSpec* FindByNameOrProduct(std::string_view model);
   Result<SharedTable> TableFor(const ModelSpec& spec);
   std::unique_ptr<const Model> BuildModel(const ModelSpec& spec);
 
   std::vector<ModelSpec> specs_;
   std::vector<std::pair<std::string, std::string>> unpartitionable_;  // product, reason
   std::vector<std::string> problems_;
+  std::vector<IgnoredGeometry> ignored_;
   std::vector<SharedTable> tables_;  // one entry per distinct shape
 };
 

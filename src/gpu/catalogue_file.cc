@@ -267,12 +267,28 @@ class FileReader {
     if (node["allowedGeometries"].IsSequence() && node["allowedGeometries"].size() == 0) {
       Refuse("allowedGeometries is empty; leave the entry out to allow every geometry");
     }
-    for (const std::string& model : models) {
-      Each(node["allowedGeometries"], ".allowedGeometries", [&](const YAML::Node& geometry) {
-        Require(builder_.Allow(model, ReadGeometry(geometry)));
-      });
-    }
+    for (const std::string& model : models) AllowGeometries(model, node["allowedGeometries"]);
   }
+
+  // The default list of those versions has geometries that no GPU can have. They restrict nothing,
+  // so they are ignored instead of refused.
+  void AllowGeometries(const std::string& model, const YAML::Node& list) {
+    const std::string name = builder_.NameOf(model);
+    if (name.empty()) {
+      return Ignore({"", where_ + ": no model \"" + model + "\" in the catalogue"});
+    }
+    bool restricted = false;
+    Each(list, ".allowedGeometries", [&](const YAML::Node& node) {
+      const Status allowed = builder_.Allow(model, ReadGeometry(node));
+      if (allowed.code() != Code::kInvalid) Require(allowed);
+      restricted = restricted || allowed.ok();
+      if (!allowed.ok()) Ignore({name, where_ + ": " + allowed.message()});
+    });
+    if (restricted) return;
+    Ignore({name, where_ + ": no geometry is possible on " + name + ", which stays as it is"});
+  }
+
+  void Ignore(IgnoredGeometry geometry) { builder_.AddIgnored(std::move(geometry)); }
 
   CatalogueBuilder& builder_;
   std::string where_;  // "remove[2]"

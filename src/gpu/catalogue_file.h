@@ -12,7 +12,8 @@ namespace nos::gpu {
 extern const std::string_view kBuiltinCatalogueYaml;
 
 // Applies the file's entries: models, then removals, then allowed geometries. Reports invalid
-// entries to builder.AddProblem. Error: kInvalid if the text is not YAML, too large, or not a
+// entries to builder.AddProblem, and allowed geometries that no GPU can have to builder.AddIgnored.
+// Error: kInvalid if the text is not YAML, too large, or not a
 // catalogue file.
 Status ReadCatalogueFile(std::string_view yaml, CatalogueBuilder& builder);
 

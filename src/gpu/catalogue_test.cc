@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -177,16 +178,19 @@ TEST(UserCatalogue, ReadsGeometryListOfEarlierVersions) {
   allowedGeometries: [{1g.5gb: 1}]
 )");
   ASSERT_TRUE(catalogue.ok());
-  EXPECT_THAT(catalogue->problems(),
-              ElementsAre(HasSubstr("no profile \"3g.20gb\""), HasSubstr("no profile \"3g.20gb\""),
-                          HasSubstr("no model \"Voodoo-2\"")));
-  EXPECT_THAT(catalogue->problems()[0], HasSubstr("entry [0].allowedGeometries[1]"));
+  EXPECT_THAT(catalogue->problems(), IsEmpty());
+  EXPECT_THAT(
+      catalogue->ignored(),
+      ElementsAre(IgnoredGeometry{"A100-80GB",
+                                  "entry [0].allowedGeometries[1]: A100-80GB has no "
+                                  "profile \"3g.20gb\""},
+                  IgnoredGeometry{"", "entry [1]: no model \"Voodoo-2\" in the catalogue"}));
   const Model& a100 = *catalogue->FindByName("A100-80GB");
   EXPECT_EQ(a100.layouts().size(), 129U);  // 2^7 sets of 1g, and 7g
   EXPECT_EQ(catalogue->FindByName("A100-40GB")->layouts().size(), 2319U);
 }
 
-TEST(UserCatalogue, RejectsImpossibleGeometries) {
+TEST(UserCatalogue, IgnoresImpossibleGeometries) {
   const auto catalogue = Catalogue::Load(R"(
 knownMigGeometries:
 - models: [A100-40GB]
@@ -194,12 +198,29 @@ knownMigGeometries:
 - {models: [A30], allowedGeometries: []}
 )");
   ASSERT_TRUE(catalogue.ok());
+  EXPECT_THAT(
+      catalogue->ignored(),
+      ElementsAre(
+          Field(&IgnoredGeometry::text,
+                HasSubstr("knownMigGeometries[0].allowedGeometries[0]: A100-40GB cannot")),
+          Field(&IgnoredGeometry::text,
+                HasSubstr("knownMigGeometries[0].allowedGeometries[1]: A100-40GB cannot"))));
   EXPECT_THAT(catalogue->problems(),
-              ElementsAre(HasSubstr("knownMigGeometries[0].allowedGeometries[0]: A100-40GB cannot"),
-                          HasSubstr("knownMigGeometries[0].allowedGeometries[1]: A100-40GB cannot"),
-                          HasSubstr("knownMigGeometries[1]: allowedGeometries is empty; leave")));
+              ElementsAre(HasSubstr("knownMigGeometries[1]: allowedGeometries is empty; leave")));
   const Model& a100 = *catalogue->FindByName("A100-40GB");
   EXPECT_TRUE(a100.layouts().FromPlacements({{*a100.ParsePlacement("3g.20gb@4")}}).ok());
+}
+
+TEST(UserCatalogue, ModelWithoutPossibleGeometryIsNotRestricted) {
+  const auto catalogue = Catalogue::Load(R"(
+knownMigGeometries: [{models: [A100-80GB], allowedGeometries: [{3g.20gb: 2}]}]
+)");
+  ASSERT_TRUE(catalogue.ok());
+  EXPECT_THAT(catalogue->ignored(),
+              ElementsAre(Field(&IgnoredGeometry::text, HasSubstr("no profile \"3g.20gb\"")),
+                          Field(&IgnoredGeometry::text,
+                                HasSubstr("no geometry is possible on A100-80GB, which stays"))));
+  EXPECT_EQ(catalogue->FindByName("A100-80GB")->layouts().size(), 2319U);
 }
 
 TEST(UserCatalogue, InvalidEntryDoesNotAffectOthers) {

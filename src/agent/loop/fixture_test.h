@@ -84,8 +84,7 @@ class AgentTest : public ::testing::Test {
     AgentExtras extras{&health_, &metrics_};
     extras.modes = AllSharingModes(sharing);
     runner_.reset();
-    agent_ = std::make_unique<Agent>(config_, kNode, gpu::Catalogue::Builtin(), gpus, kubelet_,
-                                     kubelet_, extras);
+    agent_ = std::make_unique<Agent>(config_, kNode, *catalogue_, gpus, kubelet_, kubelet_, extras);
     runner_ = std::make_unique<reconcile::Runner>(*agent_, api_, reconcile::ForNode(kNode));
   }
 
@@ -221,6 +220,7 @@ class AgentTest : public ::testing::Test {
                         kNode,
                         Hooks()};
   AgentConfig config_;
+  const gpu::Catalogue* catalogue_ = &gpu::Catalogue::Builtin();
   device::GpuHealth health_;
   Metrics metrics_;
   std::unique_ptr<Agent> agent_;

@@ -271,7 +271,8 @@ reconcile::ReconcileResult Agent::Rest(const device::Progress& progress, const O
 Status Agent::Report(const ObservedState& round, const std::optional<reconcile::PlanResult>& result,
                      kube::Client& client, Time now) {
   const cluster::Node& node = *round.node;
-  NOS_RETURN_IF_ERROR(reporter_.WriteStatus(round, ReportedGpus(round), result, client));
+  const std::vector<cluster::Gpu> gpus = ReportedGpus(round);
+  NOS_RETURN_IF_ERROR(reporter_.WriteStatus(round, gpus, result, client));
   NOS_RETURN_IF_ERROR(reporter_.WriteHealth(node, client, now));
   for (const auto& mode : modes_) {
     const auto wanted = mode->Condition(round.devices.gpus);
@@ -279,6 +280,7 @@ Status Agent::Report(const ObservedState& round, const std::optional<reconcile::
   }
   if (result) reporter_.AnnounceResult(node, *result, client, now);
   reporter_.AnnounceProblems(round, client, now);
+  reporter_.AnnounceIgnored(node, gpus, catalogue_.ignored(), client, now);
   reporter_.Measure(round.devices);
   return Status::Ok();
 }

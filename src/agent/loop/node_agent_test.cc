@@ -195,6 +195,25 @@ TEST_F(AgentTest, AppliesPlanOnOtherGpusWhileOneIsLost) {
   EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
 }
 
+TEST_F(AgentTest, ReportsIgnoredGeometriesOfItsOwnGpusOnce) {
+  const auto catalogue = gpu::Catalogue::Load(R"(
+- {models: [A100-40GB], allowedGeometries: [{7g.40gb: 1}, {3g.20gb: 3}]}
+- {models: [A30], allowedGeometries: [{1g.6gb: 5}]}
+)");
+  ASSERT_TRUE(catalogue.ok());
+  catalogue_ = &*catalogue;
+  device::SimGpus gpus({{catalogue->FindByName("A100-40GB"), ""}}, kNode, Hooks());
+  Restart(gpus);
+  Run();
+  Run();
+  const std::string events = Events();
+  const size_t first = events.find("GeometryIgnored: Ignoring a geometry");
+  ASSERT_NE(first, std::string::npos) << events;
+  EXPECT_NE(events.find("A100-40GB cannot", first), std::string::npos) << events;
+  EXPECT_EQ(events.find("GeometryIgnored", first + 1), std::string::npos) << events;
+  EXPECT_EQ(Annotation("status-layout-0"), "");
+}
+
 TEST_F(AgentTest, ReportsMalformedSpecAndKeepsLayout) {
   ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
   Apply("7", {{0, "9g.90gb@0"}, {1, "7g.40gb@0"}}, seconds(30));

@@ -115,6 +115,19 @@ void StatusReporter::AnnounceProblems(const ObservedState& round, kube::Client& 
   }
 }
 
+void StatusReporter::AnnounceIgnored(const cluster::Node& node,
+                                     const std::vector<cluster::Gpu>& gpus,
+                                     const std::vector<gpu::IgnoredGeometry>& ignored,
+                                     kube::Client& client, Time now) {
+  for (const gpu::IgnoredGeometry& geometry : ignored) {
+    const auto has = [&](const cluster::Gpu& one) { return one.model->name() == geometry.model; };
+    if (std::ranges::none_of(gpus, has) || !ignored_.insert(geometry.text).second) continue;
+    RecordEvent(node, kube::EventType::kWarning, "GeometryIgnored",
+                "Ignoring a geometry of the catalogue that no GPU can have: " + geometry.text,
+                client, now);
+  }
+}
+
 void StatusReporter::AnnounceOffer(const cluster::Node& node, const Status& offered,
                                    kube::Client& client, Time now) {
   const bool passes = offered.ok() || offered.code() == Code::kUnavailable;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "device/health.h"
+#include "gpu/catalogue.h"
 #include "kube/client.h"
 #include "kube/event_recorder.h"
 #include "reconcile/condition.h"
@@ -50,6 +52,10 @@ class StatusReporter {
   // Events for GPUs that cannot be used, and on each pod that does not meet the requirements of its
   // shares.
   void AnnounceProblems(const ObservedState& round, kube::Client& client, Time now);
+  // An Event for each geometry of the user's catalogue that no GPU of these models can have.
+  void AnnounceIgnored(const cluster::Node& node, const std::vector<cluster::Gpu>& gpus,
+                       const std::vector<gpu::IgnoredGeometry>& ignored, kube::Client& client,
+                       Time now);
   // An Event if the devices cannot be offered until an administrator acts.
   void AnnounceOffer(const cluster::Node& node, const Status& offered, kube::Client& client,
                      Time now);
@@ -70,6 +76,7 @@ class StatusReporter {
   // The last contents of Events.
   std::string result_;
   std::vector<std::string> problems_;
+  std::set<std::string> ignored_;
   std::vector<PodViolation> violations_;
   std::string offer_error_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "base/log.h"
 #include "cmd/command.h"
 
 namespace nos::cmd {
@@ -25,6 +26,10 @@ Result<gpu::Catalogue> ReadCatalogue(const std::string& path) {
   NOS_ASSIGN(const std::string text, ReadFileOrStdin(path));
   auto catalogue = gpu::Catalogue::Load(text);
   if (!catalogue.ok()) return catalogue.status().Within(path);
+  for (const gpu::IgnoredGeometry& geometry : catalogue->ignored()) {
+    Log(LogLevel::kWarn, "ignored a geometry that no GPU can have",
+        {{"file", path}, {"entry", geometry.text}});
+  }
   const std::vector<std::string>& problems = catalogue->problems();
   if (problems.empty()) return catalogue;
   const size_t more = problems.size() - 1;

@@ -42,5 +42,15 @@ TEST_F(CatalogueFlagTest, RejectsWholeFileForOneInvalidEntry) {
   EXPECT_THAT(Read("[").status().message(), HasSubstr(path_));
 }
 
+TEST_F(CatalogueFlagTest, LogsIgnoredGeometries) {
+  ::testing::internal::CaptureStderr();
+  const auto catalogue =
+      Read("[{models: [A100-80GB], allowedGeometries: [{3g.20gb: 1}, {7g.79gb: 1}]}]");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(catalogue.ok()) << catalogue.status().message();
+  EXPECT_EQ(catalogue->FindByName("A100-80GB")->layouts().size(), 2U);  // empty, and 7g
+  EXPECT_THAT(log, AllOf(HasSubstr("ignored a geometry"), HasSubstr(path_), HasSubstr("3g.20gb")));
+}
+
 }  // namespace
 }  // namespace nos::cmd

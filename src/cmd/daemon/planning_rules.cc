@@ -3,14 +3,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <utility>
 
+#include "base/log.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/daemon/scheduler_file.h"
 
 namespace nos::cmd {
 namespace {
+
+// The files, without a scheduler configuration that is missing: its ConfigMap is optional.
+PlanningFiles Present(PlanningFiles files) {
+  std::error_code error;
+  if (files.scheduler_file.empty() || std::filesystem::exists(files.scheduler_file, error) ||
+      error) {
+    return files;
+  }
+  Log(LogLevel::kWarn,
+      "planning with kube-scheduler's default, the scheduler configuration is missing",
+      {{"file", files.scheduler_file}});
+  files.scheduler_file.clear();
+  return files;
+}
 
 Result<std::vector<scheduling::Profile>> ReadProfiles(const PlanningFiles& files) {
   if (files.scheduler_file.empty()) return std::vector<scheduling::Profile>();
@@ -26,9 +42,11 @@ Result<std::vector<scheduling::Profile>> ReadProfiles(const PlanningFiles& files
 }  // namespace
 
 void DescribePlanningFiles(ConfigFields& f, PlanningFiles& c) {
-  f.Text("schedulerConfigFile", c.scheduler_file,
-         "KubeSchedulerConfiguration file. Pods that name one of its profiles are placed as that "
-         "profile does, other pods as kube-scheduler's default does. Reloaded when it changes.");
+  f.Text(
+      "schedulerConfigFile", c.scheduler_file,
+      "KubeSchedulerConfiguration file. Pods that name one of its profiles are placed as that "
+      "profile does, other pods as kube-scheduler's default does, and all pods while the file is "
+      "missing. Reloaded when it changes.");
   f.Text("schedulerName", c.scheduler_name,
          "Profile of that file for pods that name no profile of it. Empty: kube-scheduler's "
          "default.");
@@ -44,7 +62,8 @@ scheduling::FrameworkChoice PlanningRules::Choice(const std::string& otherwise) 
   return {named != by_name.end() ? *named->second : *usual, by_name};
 }
 
-Result<std::unique_ptr<const PlanningRules>> ReadPlanningRules(const PlanningFiles& files) {
+Result<std::unique_ptr<const PlanningRules>> ReadPlanningRules(const PlanningFiles& given) {
+  const PlanningFiles files = Present(given);
   NOS_ASSIGN(gpu::Catalogue catalogue, ReadCatalogue(files.geometries_file));
   NOS_ASSIGN(std::vector<scheduling::Profile> profiles, ReadProfiles(files));
   NOS_ASSIGN(auto partitioning, PartitioningProfiles(files.scheduler_file));

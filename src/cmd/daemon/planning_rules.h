@@ -36,7 +36,8 @@ struct PlanningRules {
   scheduling::FrameworkChoice Choice(const std::string& otherwise) const;
 };
 
-// Error: kNotFound for a missing file; kInvalid for invalid content or a missing profile.
+// Without the scheduler's file: kube-scheduler's default, and a warning. Error: kNotFound for a
+// missing file of GPU models; kInvalid for invalid content or a missing profile.
 Result<std::unique_ptr<const PlanningRules>> ReadPlanningRules(const PlanningFiles& files);
 
 }  // namespace nos::cmd

@@ -10,8 +10,23 @@
 {{- end -}}
 {{- end -}}
 
+{{- /* the values of a component that may have nameOverride and fullnameOverride */ -}}
+{{- define "nos.overrides" -}}
+{{- $v := .root.Values -}}
+{{- get (dict "gpu-partitioner" $v.gpuPartitioner "scheduler" $v.scheduler "operator" $v.operator) .component | default dict | toJson -}}
+{{- end -}}
+
+{{- /* the name of a component's objects */ -}}
+{{- define "nos.component" -}}
+{{- with (include "nos.overrides" . | fromJson).fullnameOverride -}}
+{{- . | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" (include "nos.fullname" .root) .component -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "nos.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "nos.name" .root }}
+app.kubernetes.io/name: {{ default (include "nos.name" .root) (include "nos.overrides" . | fromJson).nameOverride | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
@@ -97,4 +112,34 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- if and $.webhook.tokenSecret (hasPrefix "http://" $.webhook.urlPrefix) -}}
 {{- fail "autoscaler.webhook.urlPrefix must begin with https:// where there is a tokenSecret" -}}
 {{- end -}}
+{{- end -}}
+
+{{- /* the volume with the configuration of the scheduler whose decisions are simulated */ -}}
+{{- define "nos.schedulerVolume" -}}
+{{- $own := include "nos.component" (dict "root" . "component" "scheduler") -}}
+- name: scheduler
+{{- with .Values.gpuPartitioner.scheduler.config.name }}
+  # Of files with the same name the last one counts.
+  projected:
+    sources:
+      {{- if $.Values.scheduler.enabled }}
+      - configMap: {name: {{ $own }}, optional: true}
+      {{- end }}
+      - configMap: {name: {{ . }}, optional: true}
+{{- else }}
+  configMap: {name: {{ $own }}, optional: true}
+{{- end }}
+{{- end -}}
+
+{{- /* `affinity`, restricted to nodes with at least one of the labels: its own terms must hold too */ -}}
+{{- define "nos.onNodes" -}}
+{{- $here := "requiredDuringSchedulingIgnoredDuringExecution" -}}
+{{- $theirs := dig "nodeAffinity" $here "nodeSelectorTerms" (list dict) .affinity -}}
+{{- $terms := list -}}
+{{- range $label := .labels -}}
+{{- range $theirs -}}
+{{- $terms = append $terms (merge (dict "matchExpressions" (prepend (default list .matchExpressions) $label)) (omit . "matchExpressions")) -}}
+{{- end -}}
+{{- end -}}
+{{- mergeOverwrite (deepCopy .affinity) (dict "nodeAffinity" (dict $here (dict "nodeSelectorTerms" $terms))) | toYaml -}}
 {{- end -}}

@@ -1,0 +1,226 @@
+#!/usr/bin/env bash
+# Tests that the chart takes the values files of the charts that it replaces, does what they meant
+# and says what it replaced; and that it refuses unknown values by name. Renders only: chart_test.sh
+# shows the objects to an API server.
+#
+#   values_test.sh SCRIPT [BUILD]     BUILD: nos reads the files that the chart writes
+# shellcheck source=test/controlplane/check.sh
+. "$(dirname "$0")/check.sh"
+root=$(cd "$(dirname "$0")/../.." && pwd)
+files=$root/test/data/values
+helm=$("$controlplane" binary helm)
+case $? in
+  0) ;;
+  77)
+    echo "skipped: no helm"
+    exit 77
+    ;;
+  *) fail "no helm" ;;
+esac
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# The chart, with a template that shows the lines of NOTES.txt, which helm template leaves out.
+cp -r "$root/deploy/helm/nos" "$work/chart"
+# shellcheck disable=SC2016
+printf '{{- include "nos.prepare" . -}}\nnotes:\n{{- range .Values.prepared.notes }}\n  - {{ print "NOTE " . | quote }}\n{{- end }}\n' \
+  >"$work/chart/templates/notes.yaml"
+render() { "$helm" template nos "$work/chart" -n nos-system --kube-version 1.28.0 "$@"; }
+only() { render -s "templates/$1.yaml" "${@:2}"; }
+# count TEXT COMMAND...: how many lines of the output contain TEXT
+count() { "${@:2}" | grep -cE -- "$1"; }
+# config FILE KIND: a daemon's configuration in rendered objects
+config() {
+  awk -v kind="$2" '/^  (scheduler_)?config.yaml: \|/ {on = 1; text = ""; next}
+    on && /^    / {text = text substr($0, 5) "\n"; next}
+    on {if (text ~ "kind: " kind) printf "%s", text; on = 0}' "$1"
+}
+
+expect '' "$root/script/known-values" --check
+
+# What the values of every earlier chart mean.
+for name in go go-subcharts walkai; do
+  of=(-f "$files/$name.yaml")
+  expect 'kind: DaemonSet' render "${of[@]}"
+  expect_no 'ghcr.io|kube-rbac-proxy' render "${of[@]}"
+  expect '^4$' count 'image: "nos:0.1.0"' render "${of[@]}"
+  expect 'NOTE gpuPartitioner.image, .* name images of an earlier project; nos:0.1.0 runs instead' only notes "${of[@]}"
+  # Limits are those of this chart.
+  for part in partitioner agent scheduler operator; do
+    limits() { only "$part" "$@" | grep -A3 'limits:'; }
+    [ "$(limits "${of[@]}" | grep memory:)" = "$(limits | grep memory:)" ] || fail "$name: memory limit of $part"
+    expect_no 'cpu: (500m|100m)' limits "${of[@]}"
+  done
+  expect 'NOTE Limits of 128Mi .* gpuPartitioner.resources.limits \(512Mi\)' only notes "${of[@]}"
+  expect 'NOTE gpuPartitioner.migAgent.resources.limits.cpu: 100m' only notes "${of[@]}"
+  # The agent tolerates what it tolerated, with the taint that the old template had built in.
+  for part in 'key: nvidia.com/gpu' 'key: kubernetes.azure.com/scalesetpriority' 'key: n8s.nebuly.ai/auto-mig-enabled'; do
+    expect '^1$' count "$part" only agent "${of[@]}"
+  done
+  # One replica; the scheduler's ConfigMap may be missing.
+  expect 'replicas: 1' only partitioner "${of[@]}"
+  expect 'configMap: {name: nos-scheduler-config, optional: true}' only partitioner "${of[@]}"
+  expect 'configMap: {name: nos-scheduler, optional: true}' only partitioner "${of[@]}"
+  expect 'NOTE gpuPartitioner.scheduler.config.name: .* ConfigMap nos-scheduler-config; while there is none, with scheduler.config' \
+    only notes "${of[@]}"
+  for value in shareTelemetry gpuPartitioner.kubeRbacProxy gpuPartitioner.devicePlugin; do
+    expect "NOTE No effect: $value" only notes "${of[@]}"
+  done
+  # The list of geometries is taken as it is, with its error.
+  expect '3g.20gb: 1' only partitioner-config "${of[@]}"
+  expect '7g.79gb: 1' only agent "${of[@]}"
+  expect 'runAsUser: 1000' only partitioner "${of[@]}"
+done
+for name in go go-subcharts; do
+  of=(-f "$files/$name.yaml")
+  expect 'batchWindowTimeoutSeconds: 60' only partitioner-config "${of[@]}"
+  expect 'batchWindowIdleSeconds: 10' only partitioner-config "${of[@]}"
+  expect 'logLevel: info' only partitioner-config "${of[@]}"
+  expect '^2$' count 'MemoryGB: 32' render "${of[@]}"
+  expect 'NOTE gpuPartitioner.gpuAgent: nodes labelled .*=mps' only notes "${of[@]}"
+  expect 'NOTE No effect: operator.kubeRbacProxy' only notes "${of[@]}"
+  expect_no 'nos-priority' render "${of[@]}"
+done
+expect_no NOTE only notes
+expect 'NOTE nos-operator is operator now' only notes -f "$files/go-subcharts.yaml"
+expect_no 'name: nos-operator$' render --set nos-operator.enabled=false --set operator.crds.enabled=false
+expect 'MemoryGB: 40' only operator --set global.nvidiaGpuResourceMemoryGB=40
+expect '^2$' count 'MemoryGB: 40' render --set-string nvidiaGpuResourceMemoryGB=40
+refuse 'nvidiaGpuResourceMemoryGB' render --set nvidiaGpuResourceMemoryGB=forty
+
+# Names of objects and the label app.kubernetes.io/name.
+named() { render --set "$1.fullnameOverride=mine" --set "$1.nameOverride=my-name" "${@:2}"; }
+for part in scheduler operator gpuPartitioner:gpu-partitioner; do
+  expect_no "name: nos-${part#*:}(-metrics)?$" named "${part%:*}"
+  expect 'name: mine$' named "${part%:*}"
+  expect 'name: mine-metrics$' named "${part%:*}"
+  expect 'app.kubernetes.io/name: my-name$' named "${part%:*}"
+done
+expect 'configMap: {name: mine, optional: true}' named scheduler -s templates/partitioner.yaml
+expect 'name: mine-mig-agent$' render --set fullnameOverride=mine
+expect 'app.kubernetes.io/name: my-name$' render --set nameOverride=my-name
+
+# Images: one for all, or another for one component; images of the Go project in a mirror are refused.
+expect '^4$' count 'image: "registry.test/nos:v7"' render --set image.repository=registry.test/nos,image.tag=v7
+expect '^4$' count 'image: "registry.test/nos:0.1.0"' render --set gpuPartitioner.image.repository=registry.test/nos
+expect '^1$' count 'image: "registry.test/nos:0.1.0"' render --set operator.image.repository=registry.test/nos
+refuse 'operator.image.repository: registry.test/nebuly-ai/nos-operator has the name of an image of the Go project' \
+  render --set operator.image.repository=registry.test/nebuly-ai/nos-operator
+
+# Limits that were chosen stay.
+expect 'memory: 256Mi' only scheduler -f "$files/go.yaml" --set scheduler.resources.limits.memory=256Mi
+expect 'cpu: 500m' only scheduler -f "$files/go.yaml" --set scheduler.resources.limits.memory=256Mi
+
+# The second agent of the Go project.
+agent=gpuPartitioner.gpuAgent
+expect 'runtimeClassName: nvidia' only agent --set $agent.runtimeClassName=nvidia
+expect 'logLevel: debug' only agent --set $agent.logLevel=1
+expect 'key: pool' only agent --set-json "$agent.tolerations=[{\"key\":\"pool\",\"operator\":\"Exists\"}]"
+expect 'memory: 300Mi' only agent -f "$files/go.yaml" --set $agent.resources.limits.memory=300Mi
+refuse 'gpuAgent.runtimeClassName is a and gpuPartitioner.migAgent.runtimeClassName b' \
+  render --set $agent.runtimeClassName=a,gpuPartitioner.migAgent.runtimeClassName=b
+refuse 'gpuAgent.resources and gpuPartitioner.migAgent.resources differ' render \
+  --set $agent.resources.limits.memory=300Mi,gpuPartitioner.migAgent.resources.limits.memory=200Mi
+refuse 'gpuAgent.image: one agent serves' render --set $agent.image.repository=registry.test/other
+
+# The agent's nodes: any of the labels, and all that the values ask for.
+expect '^3$' count 'key: zone' only agent --set-json 'gpuPartitioner.migAgent.affinity={"nodeAffinity":
+  {"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+    {"matchExpressions":[{"key":"zone","operator":"Exists"}]}]}}}' --set gpuPartitioner.migAgent.nodeSelector=null
+expect 'nos.nebuly.com/gpu-partitioning: other' only agent \
+  --set 'gpuPartitioner.migAgent.nodeSelector.nos\.nebuly\.com/gpu-partitioning=other'
+
+# A scheduler configuration as kube-scheduler's.
+profile='{"schedulerName":"nos-scheduler","plugins":{"preFilter":{"enabled":[{"name":"CapacityScheduling"}]}}}'
+whole="scheduler.config={\"apiVersion\":\"kubescheduler.config.k8s.io/v1beta3\",\"kind\":\"KubeSchedulerConfiguration\",\"profiles\":[$profile]}"
+expect 'apiVersion: kubescheduler.config.k8s.io/v1beta3' only scheduler --set-json "$whole"
+refuse 'kind' render --set scheduler.config.kind=Pod
+refuse 'scheduler.config.extenders; nos scheduler calls no extenders: remove them' render --set-json 'scheduler.config.extenders=[]'
+refuse 'value config; the configuration of the scheduler is scheduler.config' render --set config.a=b
+
+# GPU models.
+models='catalogue.models=[{"name":"X1","memoryGiB":8,"computeSlices":1,"slots":1,"products":["X1"],
+  "profiles":[{"name":"1g.8gb","compute":1,"size":1,"starts":[0],"max":1,"memoryMiB":7000}]}]'
+changed=(--set-json "$models" --set-json 'catalogue.remove=[{"model":"B200"}]'
+  --set-json 'gpuPartitioner.knownMigGeometries=[{"models":["A30"],"allowedGeometries":[{"1g.6gb":4}]}]')
+for part in partitioner-config scheduler operator agent autoscaler; do
+  for text in 'knownMigGeometriesFile: /etc/nos/known' 'name: X1' 'model: B200' '1g.6gb: 4'; do
+    expect "$text" only $part --set autoscaler.enabled=true "${changed[@]}"
+  done
+done
+expect_no known_mig render
+
+# walk:ai.
+expect '^4$' count 'preemptionPolicy: Never' only priority-classes -f "$files/walkai.yaml"
+for class in 'nos-priority-low:value: 0' 'nos-priority-medium:value: 1000' 'nos-priority-high:value: 2000' \
+  'nos-priority-extra-high:value: 3000'; do
+  class_value() { only priority-classes -f "$files/walkai.yaml" | grep -A10 "name: ${class%%:*}$"; }
+  expect "${class#*:}" class_value
+done
+expect '^1$' count 'globalDefault: true' only priority-classes -f "$files/walkai.yaml"
+expect_no 'nos-priority|api-client' render -f "$files/walkai.yaml" --set priorityClasses.enabled=false
+expect '^4$' count 'kind: PriorityClass' render --set priorityClasses.enabled=true
+expect '^4$' count 'PreemptLowerPriority' render --set priorityClasses.enabled=true,priorityClasses.preemptionPolicy=PreemptLowerPriority
+expect '^4$' count 'kind: PriorityClass' render --set gpuPartitioner.requeueIntervalSeconds=10
+expect 'NOTE No effect: gpuPartitioner.requeueIntervalSeconds' only notes -f "$files/walkai.yaml"
+given=(-f "$files/walkai-install.yaml")
+refuse 'gpuPartitioner.preemption.enabled: the partitioner evicts no pods. .* priorityClasses.preemptionPolicy' render "${given[@]}"
+given+=(--set gpuPartitioner.preemption.enabled=false)
+refuse 'clusterInfoExporter.enabled: the telemetry server sends the snapshots: set telemetry.enabled=true' render "${given[@]}"
+to=gpuPartitioner.migAgent.telemetry
+server=(--set telemetry.enabled=true --set telemetry.certificateSecret=c --set telemetry.tokensSecret=t
+  --set "$to.endpoint=https://nos-telemetry.nos-system.svc" --set "$to.cluster=prod")
+given+=("${server[@]}")
+exported() { only telemetry "${given[@]}" "$@"; }
+for text in 'url: https://api.example.com/cluster/insights' 'intervalSeconds: 3$' 'tokenFile: /etc/nos-export/apiToken' \
+  'secretName: cluster-info-exporter-secrets'; do
+  expect "$text" exported
+done
+expect 'intervalSeconds: 120$' exported --set clusterInfoExporter.config.interval=2m
+expect 'tokenFile: /etc/nos-export/other' exported --set clusterInfoExporter.secret.key=other
+refuse 'interval: 3h is not' exported --set clusterInfoExporter.config.interval=3h
+refuse 'clusterInfoExporter.secret is mine and telemetry.exportSecret e' exported \
+  --set telemetry.exportSecret=e,clusterInfoExporter.secret.existingSecret=mine
+api() { only walkai "${given[@]}" "$@"; }
+for text in 'apiToken: "<your-token>"' 'name: api-client$' 'name: api-client-permanent-token' 'name: walkai-api-client-admin' \
+  'name: discovery-minimal-for-walkai-api-client' 'resource-policy: keep'; do
+  expect "$text" api
+done
+expect_no 'name: cluster-info-exporter-secrets' api --set clusterInfoExporter.secret.existingSecret=mine
+expect_no 'kind: Namespace' api --set clusterInfoExporter.apiClient.createNamespace=false
+expect_no 'api-client' api --set clusterInfoExporter.apiClient.enabled=false
+expect_no 'api-client' render -f "$files/walkai.yaml"
+
+# Unknown values, with the nearest known one.
+hint() { refuse "^unknown value $1; did you mean ${2//./\\.}\?$" render --set "$1=1"; }
+hint gpuPartitioner.schedular gpuPartitioner.scheduler
+hint gpuPartitoner gpuPartitioner
+hint gpuPartitioner.knownGeometries gpuPartitioner.knownMigGeometries
+hint gpuPartitioner.handover gpuPartitioner.migAgent.devicePlugin.handover
+hint gpuPartitioner.migAgent.mps.enable gpuPartitioner.migAgent.mps.enabled
+hint operator.resource operator.resources
+hint nos-operator.replicaCounts nos-operator.replicaCount
+hint clusterInfoExporter.config.endpiont clusterInfoExporter.config.endpoint
+refuse 'unknown value metrics.abc; known there: dashboards, prometheusRule, serviceMonitor' render --set metrics.abc=1
+two() { render --set operator.enable=1,telemetry.enable=1 2>&1 | grep -c 'unknown value'; }
+expect '^2$' two
+
+# nos reads what the chart writes from these files. The daemons read GPU models before they connect:
+# the lists' impossible geometry ends none of them.
+begins() { env -u KUBECONFIG HOME="$work" NODE_NAME=node "$@" --config "$work/config.yaml"; }
+if [ -n "${2:-}" ]; then
+  for name in go go-subcharts walkai; do
+    render -f "$files/$name.yaml" >"$work/rendered.yaml" || fail "render $name"
+    awk '/^  known_mig_geometries.yaml: \|/ {on = 1; next} on && /^    / {print substr($0, 5); next} on {exit}' \
+      "$work/rendered.yaml" >"$work/models.yaml"
+    for kind in GpuPartitionerConfig:partitioner MigAgentConfig:agent KubeSchedulerConfiguration:scheduler OperatorConfig:operator; do
+      config "$work/rendered.yaml" "${kind%:*}" | sed "s|/etc/nos/known_mig_geometries.yaml|$work/models.yaml|" >"$work/config.yaml"
+      expect "kind: ${kind%:*}" begins "$2/nos" "${kind#*:}" --print-config
+      [ "${kind#*:}" != operator ] || continue
+      refuse 'ignored a geometry that no GPU can have.*3g.20gb' begins "$2/nos" "${kind#*:}"
+      expect_no 'no profile .3g.20gb.$' printf '%s' "${out##*$'\n'}"
+    done
+  done
+  config "$work/rendered.yaml" GpuPartitionerConfig | grep -v knownMig >"$work/config.yaml"
+  refuse 'scheduler configuration is missing.*/etc/nos-scheduler/scheduler_config.yaml' begins "$2/nos" partitioner
+fi
+echo ok
