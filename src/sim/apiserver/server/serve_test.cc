@@ -210,5 +210,13 @@ TEST_F(ServeTest, ListensOnLoopbackOnly) {
   EXPECT_EQ(ServeApi(api_, "192.0.2.1").status().code(), Code::kInvalid);
 }
 
+TEST_F(ServeTest, PublishedItListensOnEveryAddressForThisMachineOnly) {
+  server_ = std::move(*ServeApi(api_, "0.0.0.0", 0, std::chrono::minutes(1), Reach::kPublished));
+  EXPECT_EQ(CodeOf(Ask("GET /api/v1/pods")), 200);
+  Connection connection(server_->port());
+  connection.Send("GET /api/v1/pods HTTP/1.1\r\nHost: sandbox.example\r\n\r\n");
+  EXPECT_NE(connection.ReadUntil("\r\n").find("403"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace nos::sim
