@@ -2,7 +2,7 @@
 //
 //   node deploy/image/oci.mjs OUT --name nos:0.1.0 --epoch SECONDS --label KEY=VALUE... ARCH=ROOTFS...
 //
-// OUT becomes a folder in the OCI image layout, its index.json the image's index. The same files and
+// OUT becomes a folder in the OCI image layout. The same files and
 // arguments give the same bytes: entries are sorted, owned by root, and none is younger than --epoch.
 // Prints "index DIGEST", and "ARCH DIGEST" for each architecture.
 import { execFileSync } from 'node:child_process'
@@ -94,6 +94,12 @@ const whole = {
     'org.opencontainers.image.ref.name': values.name.slice(values.name.lastIndexOf(':') + 1),
   },
 }
+// Older engines load archives of docker's own form, which holds one architecture.
+const [first] = manifests
+const { config, layers } = JSON.parse(readFileSync(join(blobs, first.digest.replace('sha256:', '')), 'utf8'))
+const path = ({ digest }) => `blobs/${digest.replace(':', '/')}`
+writeFileSync(join(out, 'manifest.json'),
+  JSON.stringify([{ Config: path(config), RepoTags: [values.name], Layers: layers.map(path) }]))
 writeFileSync(join(out, 'oci-layout'), JSON.stringify({ imageLayoutVersion: '1.0.0' }))
 writeFileSync(join(out, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [whole] }))
 console.log(`index ${whole.digest}`)
