@@ -50,11 +50,10 @@ undeploy: ## Removes nos from the current cluster
 	$(HELM) uninstall $(RELEASE) --namespace $(NAMESPACE) --ignore-not-found $(ARGS)
 
 install: ## Installs the kinds of elastic quotas alone
-	$(HELM) template $(RELEASE) $(CHART) --show-only templates/crds.yaml | $(KUBECTL) apply --server-side -f -
+	$(CRDS) | $(KUBECTL) apply --server-side --force-conflicts -f -
 
 uninstall: ## Removes the kinds of elastic quotas, and with them every quota
-	$(HELM) template $(RELEASE) $(CHART) --show-only templates/crds.yaml | \
-	  $(KUBECTL) delete --ignore-not-found -f -
+	$(CRDS) | $(KUBECTL) delete --ignore-not-found -f -
 
 helm-package: ## Makes image, chart and bills of materials in build/release-VERSION; pushes nothing
 	script/release $(VERSION) $(if $(REGISTRY),--registry $(REGISTRY)) $(ARGS)
@@ -68,6 +67,7 @@ release: helm-package ## The same as helm-package
 cluster: ## Starts a real control plane on this machine, without GPUs
 	script/controlplane up
 
+CRDS = $(HELM) template $(RELEASE) $(CHART) --kube-version 1.34 --show-only templates/crds.yaml
 # REPOSITORY and TAG of IMG; the host may have a port.
 basename-of-image = $(shell echo '$(IMG)' | sed 's|:[^:/]*$$||')
 tag-of-image = $(shell echo '$(IMG)' | sed -n 's|.*:\([^:/]*\)$$|\1|p')
