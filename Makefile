@@ -67,7 +67,7 @@ release: helm-package ## The same as helm-package
 cluster: ## Starts a real control plane on this machine, without GPUs
 	script/controlplane up
 
-CRDS = $(HELM) template $(RELEASE) $(CHART) --kube-version 1.34 --show-only templates/crds.yaml
+CRDS = $(HELM) template $(RELEASE) $(CHART) -n $(NAMESPACE) --kube-version 1.34 --show-only templates/crds.yaml
 # REPOSITORY and TAG of IMG; the host may have a port.
 basename-of-image = $(shell echo '$(IMG)' | sed 's|:[^:/]*$$||')
 tag-of-image = $(shell echo '$(IMG)' | sed -n 's|.*:\([^:/]*\)$$|\1|p')
