@@ -51,6 +51,9 @@ undeploy: ## Removes nos from the current cluster
 
 install: ## Installs the kinds of elastic quotas alone
 	$(CRDS) | $(KUBECTL) apply --server-side --force-conflicts -f -
+	@# So that a later deploy takes them for its own.
+	@$(CRDS) | $(KUBECTL) annotate --overwrite -f - meta.helm.sh/release-name=$(RELEASE) \
+	  meta.helm.sh/release-namespace=$(NAMESPACE) >/dev/null
 
 uninstall: ## Removes the kinds of elastic quotas, and with them every quota
 	$(CRDS) | $(KUBECTL) delete --ignore-not-found -f -
