@@ -131,7 +131,7 @@ alone='leaderElection: {leaderElect: false}'
 daemon partitioner GpuPartitionerConfig <<<"$alone"
 daemon scheduler SchedulerConfig </dev/null
 daemon operator OperatorConfig <<<"$alone"
-daemon autoscaler AutoscalerConfig <<<"$alone"
+daemon autoscaler AutoscalerConfig <<<"$alone"$'\n'"placeholders: {image: \"$registry/nos:$version\"}"
 telemetry=$(free_port)
 cat >"$image/tmp/telemetry.yaml" <<Y
 apiVersion: config.nos.nebuly.com/v1alpha1
