@@ -11,7 +11,7 @@ if(CCACHE)
 endif()
 
 find_program(MOLD mold)
-if(MOLD)
+if(MOLD AND NOT CMAKE_CROSSCOMPILING)  # the cross compiler looks for linkers in its own folders only
   add_link_options(-fuse-ld=mold)
 endif()
 

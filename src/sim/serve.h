@@ -1,7 +1,7 @@
 // Serves the API server on a local port, for kubectl and other programs.
 //
 // For loopback only: there is no authentication. Requests that a web page could cause are refused
-// (net/loopback.h).
+// (net/loopback.h), and so are those for another host than this machine.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,19 @@
 
 namespace nos::sim {
 
+// kPublished is for containers: the address may be any, and the container's engine decides who
+// reaches it.
+enum class Reach { kThisMachine, kPublished };
+
 // Listens when it returns; port 0 takes any free port (server->port()). `server` must outlive the
 // result. A watch that allows bookmarks gets one after each `bookmarks` without an event, like from
 // a real server: clients take a longer silence for a lost connection. Error: kInvalid for an
-// address that is not loopback, kUnavailable if the port is in use.
+// address that is not loopback (unless published), kUnavailable if the port is in use.
 Result<std::unique_ptr<net::HttpServer>> ServeApi(ApiServer& server,
                                                   const std::string& address = "127.0.0.1",
                                                   uint16_t port = 0,
-                                                  Duration bookmarks = std::chrono::minutes(1));
+                                                  Duration bookmarks = std::chrono::minutes(1),
+                                                  Reach reach = Reach::kThisMachine);
 
 // A kubeconfig for this address, as YAML; its only context is "nos-sandbox".
 std::string KubeconfigFor(const std::string& address, uint16_t port);

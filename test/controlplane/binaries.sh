@@ -2,7 +2,7 @@
 # in */go.mod, and finds files for tests in such a module. Sourced by script/controlplane.
 # shellcheck shell=bash
 
-programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl kubelet helm kustomize)
+programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl kubelet helm kustomize crane)
 declare -A package_of=(
   [etcd]=go.etcd.io/etcd/server/v3
   [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
@@ -13,6 +13,7 @@ declare -A package_of=(
   [kubelet]=k8s.io/kubernetes/cmd/kubelet
   [helm]=helm.sh/helm/v3/cmd/helm
   [kustomize]=sigs.k8s.io/kustomize/kustomize/v5
+  [crane]=github.com/google/go-containerregistry/cmd/crane
 )
 # Older versions lack features that we use: `kubectl create token` and waiting for creation; etcd
 # without fsync.
@@ -20,11 +21,22 @@ declare -A oldest=([kubectl]=1.31.0 [etcd]=3.5.0)
 
 modules=$PWD/test/controlplane
 pinned=$(cat "$modules"/{kubernetes,kwok}/go.mod "$modules"/{kubernetes,kwok}/go.sum | sha256sum | cut -c1-16)
-cache=${NOS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/nos}/controlplane/$pinned/bin
+caches=${NOS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/nos}
+cache=$caches/controlplane/$pinned/bin
+# Not part of the hash above: a new crane needs no new control plane.
+crane_cache=$caches/crane/$(cat "$modules"/crane/go.{mod,sum} | sha256sum | cut -c1-16)/bin
 declare -A path_of=()
 
 # module_of NAME: the directory of the Go module that pins it.
-module_of() { [ "$1" = kwok ] && echo "$modules/kwok" || echo "$modules/kubernetes"; }
+module_of() {
+  case $1 in
+    kwok | crane) echo "$modules/$1" ;;
+    *) echo "$modules/kubernetes" ;;
+  esac
+}
+
+# cache_of NAME: the folder that it is built into.
+cache_of() { [ "$1" = crane ] && echo "$crane_cache" || echo "$cache"; }
 
 # recent_enough NAME PATH
 recent_enough() {
@@ -39,7 +51,7 @@ recent_enough() {
 locate() {
   local path
   [ -z "${path_of[$1]:-}" ] || return 0
-  for path in "${KUBEBUILDER_ASSETS:-/nonexistent}/$1" "$(command -v "$1")" "$cache/$1"; do
+  for path in "${KUBEBUILDER_ASSETS:-/nonexistent}/$1" "$(command -v "$1")" "$(cache_of "$1")/$1"; do
     [ -x "$path" ] && recent_enough "$1" "$path" && path_of[$1]=$path && return
   done
   return 1
@@ -54,7 +66,7 @@ need_binaries() {
   done
   [ ${#missing[@]} -eq 0 ] && return
   build_binaries "${missing[@]}"
-  for name in "${missing[@]}"; do path_of[$name]=$cache/$name; done
+  for name in "${missing[@]}"; do path_of[$name]=$(cache_of "$name")/$name; done
 }
 
 # find_go WANTED: sets $go to the go command, or exits. Go itself checks whether it is recent enough
@@ -99,26 +111,29 @@ link_flags() {
           "$each" "$each" "$(cut -d. -f2 <<<"$version")"
       done
       ;;
+    crane) printf ' -X github.com/google/go-containerregistry/cmd/crane/cmd.Version=%s' "$version" ;;
     helm) printf ' -X helm.sh/helm/v3/internal/version.version=%s' "$version" ;;
     kustomize) printf ' -X sigs.k8s.io/kustomize/api/provenance.version=%s' "$version" ;;
   esac
 }
 
 build_binaries() {
-  local name began count=0
+  local name began count=0 folder
   find_go "$*"
   mkdir -p "$cache"
   exec 8>"$cache/.lock"
   flock -n 8 || { say "waiting for another build of the control plane" && flock 8; }
-  say "building $* into $cache (once; the first time takes some minutes)"
+  say "building $* (once; the first time takes some minutes)"
   for name in "$@"; do
     count=$((count + 1))
-    [ -x "$cache/$name" ] && continue
+    folder=$(cache_of "$name")
+    [ -x "$folder/$name" ] && continue
+    mkdir -p "$folder"
     began=$SECONDS
     say "($count of $#) ${package_of[$name]}"
     (cd "$(module_of "$name")" && CGO_ENABLED=0 "$go" build -trimpath -ldflags "$(link_flags "$name")" \
-      -o "$cache/$name.new" "${package_of[$name]}") || die "building $name failed (see above)"
-    mv "$cache/$name.new" "$cache/$name"
+      -o "$folder/$name.new" "${package_of[$name]}") || die "building $name failed (see above)"
+    mv "$folder/$name.new" "$folder/$name"
     say "($count of $#) $name built in $((SECONDS - began)) s"
   done
   exec 8>&-

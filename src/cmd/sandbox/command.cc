@@ -45,6 +45,7 @@ constexpr int kRequests = 100'000;
 struct SandboxFlags {
   int nodes = 2, gpus = 2, mps = 0, hybrid = 0;
   bool described = false;  // the flags above describe the nodes
+  bool published = false;
   std::vector<std::string> models = {"A100-40GB"};
   std::string cluster_file, workload = "demo", kubeconfig, catalogue;
   uint16_t port = 0;
@@ -249,11 +250,11 @@ void RunPlain(const Session& session) {
 Result<std::unique_ptr<SandboxTelemetry>> ServeDashboard(sim::World& world,
                                                          const SandboxFlags& flags,
                                                          const std::string& folder) {
-  auto served =
-      SandboxTelemetry::Start(world, flags.dashboard_port.value_or(kDashboardPort), folder);
+  auto served = SandboxTelemetry::Start(world, flags.dashboard_port.value_or(kDashboardPort),
+                                        flags.published, folder);
   const bool taken = !served.ok() && served.status().code() == Code::kUnavailable;
   if (!taken || flags.dashboard_port) return served;
-  return SandboxTelemetry::Start(world, 0, folder);
+  return SandboxTelemetry::Start(world, 0, flags.published, folder);
 }
 
 Status RunSandbox(const SandboxFlags& flags) {
@@ -287,7 +288,9 @@ Status RunSandbox(const SandboxFlags& flags) {
   kube::Client client(world.api());
   NOS_RETURN_IF_ERROR(sim::DefineQuotas(client));
   for (const sim::Arrival& arrival : workload) world.Submit(arrival.object, started + arrival.at);
-  auto serving = sim::ServeApi(world.api(), "127.0.0.1", flags.port);
+  auto serving = sim::ServeApi(world.api(), flags.published ? "0.0.0.0" : "127.0.0.1", flags.port,
+                               std::chrono::minutes(1),
+                               flags.published ? sim::Reach::kPublished : sim::Reach::kThisMachine);
   if (!serving.ok()) {
     return {serving.status().code(),
             fmt::format("{}; choose another port with --port, or omit it to use a free one",
@@ -379,6 +382,8 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
                    "Port of the dashboard on 127.0.0.1; 0 uses a free port")
       ->check(CLI::Range(0, 65535))
       ->option_text("PORT [8090, or a free port]");
+  command->add_flag("--published", flags->published,
+                    "Listen on every address, in a container whose ports are published");
   command->add_option("--kubeconfig", flags->kubeconfig, "File to write the kubeconfig to")
       ->option_text("FILE");
   command

@@ -73,20 +73,22 @@ SandboxTelemetry::SandboxTelemetry(sim::World& world)
       operator_({}) {}
 
 Result<std::unique_ptr<SandboxTelemetry>> SandboxTelemetry::Start(sim::World& world, uint16_t port,
+                                                                  bool published,
                                                                   const std::string& folder) {
   std::unique_ptr<SandboxTelemetry> telemetry(new SandboxTelemetry(world));
-  NOS_RETURN_IF_ERROR(telemetry->Open(port, folder));
+  NOS_RETURN_IF_ERROR(telemetry->Open(port, published, folder));
   return telemetry;
 }
 
-Status SandboxTelemetry::Open(uint16_t port, const std::string& folder) {
+Status SandboxTelemetry::Open(uint16_t port, bool published, const std::string& folder) {
   NOS_ASSIGN(folder_, Folder::Make(folder));
   const size_t rounds = world_.machines().size() / kNodesAtOnce + 1;
   measure_every_ = kMeasureEvery * static_cast<int64_t>(rounds);
   TelemetryServerConfig config;
   config.sandbox = true;
   config.sandbox_cluster = &world_.api();
-  config.address = fmt::format("127.0.0.1:{}", port);
+  config.published = published;
+  config.address = fmt::format("{}:{}", published ? "0.0.0.0" : "127.0.0.1", port);
   config.recorder.store.path = folder_->path() + "/telemetry.db";
   config.recorder.report_every = measure_every_;
   NOS_ASSIGN(server_, TelemetryServer::Start(config, world_.catalogue(), world_.clock(), metrics_));

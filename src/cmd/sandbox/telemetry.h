@@ -1,7 +1,7 @@
 // Telemetry of the sandbox: records that agents and the collector of a real cluster would send go
 // to a server in this process, which serves the dashboard on this machine.
 //
-//   NOS_ASSIGN(const auto telemetry, SandboxTelemetry::Start(world, 0, "."));
+//   NOS_ASSIGN(const auto telemetry, SandboxTelemetry::Start(world, 0, false, "."));
 //   Say(telemetry->Url());
 //   options.on_tick = [&](double) { telemetry->Tick(); };
 //
@@ -30,10 +30,11 @@ namespace nos::cmd {
 
 class SandboxTelemetry {
  public:
-  // Serves when it returns; `port` 0 uses a free port. The store is in `folder` if the system has
+  // Serves when it returns; `port` 0 uses a free port; `published` as in TelemetryServerConfig, on
+  // every address. The store is in `folder` if the system has
   // no temporary folder. Errors: see TelemetryServer::Start; kUnavailable: no folder for the store.
   static Result<std::unique_ptr<SandboxTelemetry>> Start(sim::World& world, uint16_t port,
-                                                         const std::string& folder);
+                                                         bool published, const std::string& folder);
   ~SandboxTelemetry();
   SandboxTelemetry(const SandboxTelemetry&) = delete;
   SandboxTelemetry& operator=(const SandboxTelemetry&) = delete;
@@ -52,7 +53,7 @@ class SandboxTelemetry {
   class Folder;
 
   explicit SandboxTelemetry(sim::World& world);
-  Status Open(uint16_t port, const std::string& folder);
+  Status Open(uint16_t port, bool published, const std::string& folder);
   void Measure();
   void Send(Batch batch);
   void Deliver();  // runs on thread_

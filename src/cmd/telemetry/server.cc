@@ -26,7 +26,7 @@ bool IsLoopback(const std::string& address) { return address == "127.0.0.1" || a
 // Rejects configurations that would give other machines unauthenticated access.
 Status CheckSafe(const TelemetryServerConfig& config, const net::HttpServerOptions& options) {
   const bool loopback = IsLoopback(options.address);
-  if (config.sandbox && !loopback) {
+  if (config.sandbox && !loopback && !config.published) {
     return Invalid(fmt::format(
         "--sandbox grants access to all users of this machine: listen on 127.0.0.1, not on {}",
         config.address));

@@ -25,6 +25,9 @@ struct TelemetryServerConfig {
   ExportsConfig exports;
   // All users of this machine, and no other machine, may write and read everything.
   bool sandbox = false;
+  // A sandbox in a container, whose engine decides who reaches the address. Requests must still
+  // name this machine as their host.
+  bool published = false;
   kube::Transport* sandbox_cluster = nullptr;  // cluster for what-if and submit; null: disabled
 };
 void DescribeTelemetryServer(ConfigFields& fields, TelemetryServerConfig& config);

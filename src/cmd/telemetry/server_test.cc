@@ -88,6 +88,15 @@ TEST_F(TelemetryServerTest, ServesSafeAndSandboxConfigurations) {
   EXPECT_TRUE((*server)->Ready().ok());
 }
 
+TEST_F(TelemetryServerTest, APublishedSandboxListensOnEveryAddress) {
+  config_.token_file = "";
+  config_.address = "0.0.0.0:0";
+  config_.sandbox = true;
+  ExpectRefused("--sandbox grants access to all users of this machine");
+  config_.published = true;
+  EXPECT_TRUE(Start().ok());
+}
+
 TEST_F(TelemetryServerTest, KeepsTokensIfReloadFails) {
   const auto server = Start();
   ASSERT_TRUE(server.ok());

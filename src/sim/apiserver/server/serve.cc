@@ -206,9 +206,10 @@ HttpResponse Serve(ApiServer& server, const HttpRequest& http, Duration bookmark
 }  // namespace
 
 Result<std::unique_ptr<net::HttpServer>> ServeApi(ApiServer& server, const std::string& address,
-                                                  uint16_t port, Duration bookmarks) {
+                                                  uint16_t port, Duration bookmarks, Reach reach) {
   const bool v6 = address.find(':') != std::string::npos;
-  if (!net::IsLoopbackAuthority(v6 ? "[" + address + "]" : address)) {
+  if (reach == Reach::kThisMachine &&
+      !net::IsLoopbackAuthority(v6 ? "[" + address + "]" : address)) {
     return Invalid(
         fmt::format("the API server has no authentication and listens on this machine "
                     "only: {} is not a loopback address",

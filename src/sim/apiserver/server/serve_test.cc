@@ -210,5 +210,11 @@ TEST_F(ServeTest, ListensOnLoopbackOnly) {
   EXPECT_EQ(ServeApi(api_, "192.0.2.1").status().code(), Code::kInvalid);
 }
 
+TEST_F(ServeTest, PublishedItListensOnEveryAddressForThisMachineOnly) {
+  server_ = std::move(*ServeApi(api_, "0.0.0.0", 0, std::chrono::minutes(1), Reach::kPublished));
+  EXPECT_EQ(CodeOf(Ask("GET /api/v1/pods")), 200);
+  EXPECT_EQ(CodeOf(Ask("GET /api/v1/pods", "", "Host: sandbox.example\r\n")), 403);
+}
+
 }  // namespace
 }  // namespace nos::sim
