@@ -46,6 +46,10 @@ struct DriverFiles {
 // Error: kNotFound (there is no libcuda.so of a driver below the root).
 Result<DriverFiles> FindDriverFiles(const HostFolders& host);
 
+// The mounts of a container. Without a hook that updates the container's cache of libraries, these
+// also appear in the folders in which the loaders of common distributions look.
+std::vector<DriverFile> MountsOf(const DriverFiles& driver);
+
 // Device nodes of one GPU, or of the MIG instance on it with this GPU instance id, which has one
 // compute instance; without those of DriverFiles. Error: kNotFound (the driver does not list the
 // GPU or the instance).

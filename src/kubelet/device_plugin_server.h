@@ -67,8 +67,8 @@ struct DevicePluginOptions {
   std::string folder = "/var/lib/kubelet/device-plugins";
   Handover handover = Handover::kEnvironment;
   std::string cdi_kind = "nvidia.com/gpu";  // the device's name is then "nvidia.com/gpu=MIG-..."
-  // With kNodes: environment, mounts and device nodes of these visible devices. An error refuses the
-  // pod. Must not block, nor call this plugin server.
+  // With kNodes: environment, mounts and device nodes of these visible devices. An error refuses
+  // the pod. Must not block, nor call this plugin server.
   std::function<Result<ContainerGrant>(const std::vector<std::string>& visible)> files{};
   // Time limit for the kubelet to read the lists in Offer(), and for a stream that lags behind.
   Duration patience = std::chrono::seconds(5);

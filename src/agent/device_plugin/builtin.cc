@@ -1,5 +1,9 @@
 // The device plugin of nos.
+#include "agent/device_plugin/handover.h"
+#include "agent/device_plugin/host_devices.h"
 #include "agent/device_plugin/strategies.h"
+#include "base/log.h"
+#include "device/driver_files.h"
 #include "kubelet/device_plugin_server.h"
 
 namespace nos::agent {
@@ -15,6 +19,41 @@ constexpr MetricFamily kAllocations{
 constexpr MetricFamily kConnected{MetricFamily::Kind::kGauge, "nos_agent_device_plugin_connected",
                                   "1 while the kubelet watches the device list, by resource."};
 
+std::string NameOf(kubelet::Handover handover) {
+  switch (handover) {
+    case kubelet::Handover::kCdi:
+      return "cdi";
+    case kubelet::Handover::kNodes:
+      return "devices";
+    case kubelet::Handover::kEnvironment:
+      break;
+  }
+  return "environment";
+}
+
+// Prepares the hand-over of devices before the kubelet hears of them, and ends it after.
+class PreparedPlugin final : public kubelet::DevicePlugin {
+ public:
+  PreparedPlugin(std::unique_ptr<kubelet::DevicePlugin> plugin, HostDevices& files)
+      : plugin_(std::move(plugin)), files_(files) {}
+
+  Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override {
+    std::vector<kubelet::OfferedDevice> offer = devices;
+    NOS_RETURN_IF_ERROR(files_.Update(offer, /*keep=*/true));
+    NOS_RETURN_IF_ERROR(plugin_->Offer(offer));
+    return files_.Update(offer, /*keep=*/false);
+  }
+  bool RefuseAllocation(const std::string& device_id) override {
+    return plugin_->RefuseAllocation(device_id);
+  }
+  bool Withdraws() const override { return plugin_->Withdraws(); }
+  bool Shows(const std::string& device_id) const override { return plugin_->Shows(device_id); }
+
+ private:
+  std::unique_ptr<kubelet::DevicePlugin> plugin_;
+  HostDevices& files_;
+};
+
 class BuiltinStrategy final : public DevicePluginStrategy {
  public:
   std::string_view name() const override { return "builtin"; }
@@ -23,16 +62,30 @@ class BuiltinStrategy final : public DevicePluginStrategy {
   void Describe(ConfigFields& fields) override {
     fields.Text("folder", options_.folder,
                 "The kubelet's folder of device plugin sockets (builtin).");
-    fields.Word(
-        "handover", handover_, {"environment", "cdi"},
-        "How devices are passed to containers (builtin): NVIDIA_VISIBLE_DEVICES, or CDI names.");
-    fields.Text("cdiKind", options_.cdi_kind, "Vendor and class of CDI device names.");
+    fields.Word("handover", handover_, {"auto", "cdi", "devices", "environment"},
+                "How devices are passed to containers (builtin): CDI names, device nodes and files "
+                "by the kubelet, or NVIDIA_VISIBLE_DEVICES for NVIDIA's container runtime. auto "
+                "chooses by what the node has, and logs the choice.");
+    fields.Text("cdiFolder", cdi_folder_, "Folder of CDI specifications.");
+    fields.Text("cdiKind", options_.cdi_kind,
+                "Vendor and class of CDI device names. With another value than nos.nebuly.com/gpu "
+                "another program has to write the specification.");
+    fields.Text("driverRoot", host_.driver, "Root of the driver's files, as the agent sees it.");
+    fields.Text("driverRootOnHost", host_.driver_host, "The same, as the host sees it.");
   }
 
   std::unique_ptr<kubelet::DevicePlugin> Open(const PluginContext& context,
                                               kubelet::DevicePlugin*) override {
-    const bool cdi = handover_ == "cdi";
-    options_.handover = cdi ? kubelet::Handover::kCdi : kubelet::Handover::kEnvironment;
+    const HandoverChoice choice = Choose(context);
+    options_.handover = choice.handover;
+    const bool own_kind = options_.cdi_kind == kCdiKind;
+    const bool writes = choice.handover == kubelet::Handover::kCdi && own_kind;
+    if (writes || choice.handover == kubelet::Handover::kNodes) {
+      files_ = std::make_unique<HostDevices>(context.backend, host_, writes ? cdi_folder_ : "");
+      options_.files = [files = files_.get()](const std::vector<std::string>& visible) {
+        return files->FilesOf(visible);
+      };
+    }
     options_.on_allocate = [look = context.look](const kubelet::Allocation&) { look(); };
     options_.grant = [modes = context.modes,
                       &backend = context.backend](const kubelet::Allocation& allocation)
@@ -48,7 +101,8 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     }
     auto server = std::make_unique<kubelet::DevicePluginServer>(options_);
     server_ = server.get();
-    return server;
+    if (files_ == nullptr) return server;
+    return std::make_unique<PreparedPlugin>(std::move(server), *files_);
   }
 
   void Measure(Metrics& metrics) const override {
@@ -66,8 +120,31 @@ class BuiltinStrategy final : public DevicePluginStrategy {
   }
 
  private:
-  kubelet::DevicePluginOptions options_;
-  std::string handover_ = "environment";
+  HandoverChoice Choose(const PluginContext& context) const {
+    if (handover_ == "cdi") return {kubelet::Handover::kCdi, "the configuration says so"};
+    if (handover_ == "devices") return {kubelet::Handover::kNodes, "the configuration says so"};
+    if (handover_ == "environment") return {};
+    HandoverFacts facts;
+    kube::Client client(context.transport);
+    if (const auto node = client.Get(kube::kNodes, "", context.node); node.ok()) {
+      facts.runtime = FindString(*node, "status", "nodeInfo", "containerRuntimeVersion");
+    }
+    facts.driver_files = device::FindDriverFiles(host_).ok();
+    facts.other_specs = HasSpecsOfOthers(cdi_folder_);
+    HandoverChoice choice = ChooseHandover(facts);
+    Log(LogLevel::kInfo, "chose how containers get their devices",
+        {{"handover", NameOf(choice.handover)}, {"why", choice.why}});
+    return choice;
+  }
+
+  kubelet::DevicePluginOptions options_ = [] {
+    kubelet::DevicePluginOptions options;
+    options.cdi_kind = kCdiKind;
+    return options;
+  }();
+  std::string handover_ = "auto", cdi_folder_ = "/var/run/cdi";
+  device::HostFolders host_;
+  std::unique_ptr<HostDevices> files_;
   const kubelet::DevicePluginServer* server_ = nullptr;
 };
 

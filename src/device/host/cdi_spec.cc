@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <set>
 #include <utility>
 
 #include "base/fd.h"
@@ -17,33 +16,10 @@
 namespace nos::device {
 namespace {
 
-// Folders in which the loaders of common distributions look without a cache.
-constexpr const char* kLoaderFolders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
-                                          "/usr/lib64"};
-
-Json Mount(const std::string& host_path, const std::string& container_path) {
-  return JsonObject{{"hostPath", host_path},
-                    {"containerPath", container_path},
+Json Mount(const DriverFile& file) {
+  return JsonObject{{"hostPath", file.host_path},
+                    {"containerPath", file.container_path},
                     {"options", JsonArray{"ro", "nosuid", "nodev", "rbind", "rprivate"}}};
-}
-
-JsonArray Mounts(const DriverFiles& driver) {
-  JsonArray mounts;
-  std::set<std::string> taken;
-  const auto add = [&](const std::string& from, const std::string& to) {
-    if (taken.insert(to).second) mounts.push_back(Mount(from, to));
-  };
-  for (const DriverFile& file : driver.mounts) add(file.host_path, file.container_path);
-  if (!driver.hook.empty()) return mounts;
-  // Nothing updates the container's cache of libraries, so they go where every loader looks.
-  for (const DriverFile& file : driver.mounts) {
-    const size_t slash = file.container_path.rfind('/');
-    const std::string name = file.container_path.substr(slash + 1);
-    if (name.find(".so") == std::string::npos) continue;
-    for (const char* folder : kLoaderFolders)
-      add(file.host_path, fmt::format("{}/{}", folder, name));
-  }
-  return mounts;
 }
 
 JsonArray Hooks(const DriverFiles& driver) {
@@ -86,8 +62,9 @@ Json ToJson(const CdiSpec& spec) {
         JsonObject{{"name", name}, {"containerEdits", {{"deviceNodes", DeviceNodes(nodes)}}}});
   }
   // NVIDIA's container runtime adds the GPUs that this variable names. Images may set it to "all".
-  JsonObject edits{{"env", JsonArray{"NVIDIA_VISIBLE_DEVICES=void"}},
-                   {"mounts", Mounts(spec.driver)}};
+  JsonArray mounts;
+  for (const DriverFile& file : MountsOf(spec.driver)) mounts.push_back(Mount(file));
+  JsonObject edits{{"env", JsonArray{"NVIDIA_VISIBLE_DEVICES=void"}}, {"mounts", mounts}};
   if (!spec.driver.device_nodes.empty())
     edits["deviceNodes"] = DeviceNodes(spec.driver.device_nodes);
   if (JsonArray hooks = Hooks(spec.driver); !hooks.empty()) edits["hooks"] = std::move(hooks);

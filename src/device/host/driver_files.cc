@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -34,6 +35,9 @@ constexpr const char* kHooks[] = {"usr/bin/nvidia-cdi-hook",
                                   "usr/local/nvidia/toolkit/nvidia-ctk"};
 constexpr const char* kCommonNodes[] = {"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools",
                                         "nvidia-modeset"};
+// Folders in which the loaders of common distributions look without a cache.
+constexpr const char* kLoaderFolders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
+                                          "/usr/lib64"};
 constexpr size_t kMaxFiles = 100'000, kMaxProcFile = 64 * 1024;
 
 std::vector<std::string> NamesIn(const fs::path& folder) {
@@ -166,6 +170,24 @@ Result<std::string> NodeOfCapability(const fs::path& access) {
 }  // namespace
 
 Result<DriverFiles> FindDriverFiles(const HostFolders& host) { return Finder(host).Find(); }
+
+std::vector<DriverFile> MountsOf(const DriverFiles& driver) {
+  std::vector<DriverFile> mounts;
+  std::set<std::string> taken;
+  const auto add = [&](const std::string& from, const std::string& to) {
+    if (taken.insert(to).second) mounts.push_back({from, to});
+  };
+  for (const DriverFile& file : driver.mounts) add(file.host_path, file.container_path);
+  if (!driver.hook.empty()) return mounts;
+  for (const DriverFile& file : driver.mounts) {
+    const std::string name = fs::path(file.container_path).filename().string();
+    if (name.find(".so") == std::string::npos) continue;
+    for (const char* folder : kLoaderFolders) {
+      add(file.host_path, fmt::format("{}/{}", folder, name));
+    }
+  }
+  return mounts;
+}
 
 Result<std::vector<std::string>> DeviceNodesOf(const std::string& gpu_uuid,
                                                std::optional<uint32_t> gpu_instance,

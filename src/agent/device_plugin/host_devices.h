@@ -1,0 +1,56 @@
+// Device nodes and files by which containers get this node's GPUs, and the CDI specification that
+// lists them for container runtimes.
+//
+//   HostDevices devices(backend, {.driver = "/host"}, "/var/run/cdi");
+//   NOS_RETURN_IF_ERROR(devices.Update(offer));        // before the kubelet hears of the devices
+//   Result<kubelet::ContainerGrant> grant = devices.FilesOf({"MIG-..."});
+//
+// Update is called by the agent's thread, FilesOf by the plugin server's.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "device/backend.h"
+#include "device/cdi_spec.h"
+#include "device/driver_files.h"
+#include "kubelet/device_plugin.h"
+#include "kubelet/device_plugin_server.h"
+
+namespace nos::agent {
+
+// The kind of the specification that nos writes. Any other kind is another program's.
+inline constexpr const char* kCdiKind = "nos.nebuly.com/gpu";
+
+class HostDevices {
+ public:
+  // The backend must outlive this. `cdi_folder` "": no specification is written.
+  HostDevices(device::Backend& backend, device::HostFolders host, std::string cdi_folder);
+
+  // Reads the GPUs and instances of the node again and writes the specification if it changes.
+  // Marks devices of the offer as unhealthy that could not be handed over, and logs why. Keeps what
+  // the last call had if `keep`: the kubelet may still hand it out. Errors: kNotFound (no driver
+  // files), kUnavailable (GPUs or folder).
+  Status Update(std::vector<kubelet::OfferedDevice>& offer, bool keep);
+
+  // Errors: kUnavailable (the device is not on the node, or its nodes are unknown).
+  Result<kubelet::ContainerGrant> FilesOf(const std::vector<std::string>& visible) const;
+
+ private:
+  using Nodes = std::map<std::string, std::vector<std::string>>;  // by UUID
+
+  Result<Nodes> ReadNodes();
+  void LogLack(const std::string& uuid, const Status& why);
+
+  device::Backend& backend_;
+  const device::HostFolders host_;
+  const std::string cdi_folder_;
+  std::map<std::string, std::string> lacks_;  // by UUID, as logged
+  mutable std::mutex mutex_;                  // guards the rest
+  device::CdiSpec spec_;
+};
+
+}  // namespace nos::agent
