@@ -20,6 +20,7 @@
 #include "agent/sharing_modes.h"
 #include "base/config_fields.h"
 #include "base/metrics.h"
+#include "device/driver_files.h"
 #include "device/mps_gpus.h"
 #include "kube/client.h"
 #include "kubelet/device_plugin.h"
@@ -41,6 +42,7 @@ struct PluginContext {
   kubelet::PodResources& pod_resources;
   device::Backend& backend;
   const SharingModes& modes;
+  const device::HostFolders& host;
   const Clock& clock;
   std::function<void()> look;  // makes the agent observe again; from any thread
 };

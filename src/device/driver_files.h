@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -45,6 +46,10 @@ struct DriverFiles {
 
 // Error: kNotFound (there is no libcuda.so of a driver below the root).
 Result<DriverFiles> FindDriverFiles(const HostFolders& host);
+
+// Where this process sees the file that containers find by this name ("libnvidia-ml.so.1"); "":
+// there is none.
+std::string PathOf(std::string_view name, const DriverFiles& driver, const HostFolders& host);
 
 // The mounts of a container. Without a hook that updates the container's cache of libraries, these
 // also appear in the folders in which the loaders of common distributions look.

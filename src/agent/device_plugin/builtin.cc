@@ -70,8 +70,6 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     fields.Text("cdiKind", options_.cdi_kind,
                 "Vendor and class of CDI device names. With another value than nos.nebuly.com/gpu "
                 "another program has to write the specification.");
-    fields.Text("driverRoot", host_.driver, "Root of the driver's files, as the agent sees it.");
-    fields.Text("driverRootOnHost", host_.driver_host, "The same, as the host sees it.");
   }
 
   std::unique_ptr<kubelet::DevicePlugin> Open(const PluginContext& context,
@@ -81,7 +79,8 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     const bool own_kind = options_.cdi_kind == kCdiKind;
     const bool writes = choice.handover == kubelet::Handover::kCdi && own_kind;
     if (writes || choice.handover == kubelet::Handover::kNodes) {
-      files_ = std::make_unique<HostDevices>(context.backend, host_, writes ? cdi_folder_ : "");
+      files_ =
+          std::make_unique<HostDevices>(context.backend, context.host, writes ? cdi_folder_ : "");
       options_.files = [files = files_.get()](const std::vector<std::string>& visible) {
         return files->FilesOf(visible);
       };
@@ -129,7 +128,7 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     if (const auto node = client.Get(kube::kNodes, "", context.node); node.ok()) {
       facts.runtime = FindString(*node, "status", "nodeInfo", "containerRuntimeVersion");
     }
-    facts.driver_files = device::FindDriverFiles(host_).ok();
+    facts.driver_files = device::FindDriverFiles(context.host).ok();
     facts.other_specs = HasSpecsOfOthers(cdi_folder_);
     HandoverChoice choice = ChooseHandover(facts);
     Log(LogLevel::kInfo, "chose how containers get their devices",
@@ -143,7 +142,6 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     return options;
   }();
   std::string handover_ = "auto", cdi_folder_ = "/var/run/cdi";
-  device::HostFolders host_;
   std::unique_ptr<HostDevices> files_;
   const kubelet::DevicePluginServer* server_ = nullptr;
 };

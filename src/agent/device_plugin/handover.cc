@@ -41,7 +41,7 @@ bool ReadsCdi(std::string_view runtime) {
 HandoverChoice ChooseHandover(const HandoverFacts& facts) {
   if (!facts.driver_files) {
     return {Handover::kEnvironment,
-            "the agent does not see the driver's files (devicePlugin.driverRoot), so NVIDIA's "
+            "the agent does not see the driver's files (driverRoot), so NVIDIA's "
             "container runtime has to add them"};
   }
   if (ReadsCdi(facts.runtime)) {

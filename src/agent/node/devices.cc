@@ -350,7 +350,7 @@ int64_t NodeDevices::Listed(const std::string& pod, const std::string& resource)
 
 Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
                        std::span<const std::shared_ptr<const cluster::Pod>> pods, Time now) {
-  const bool lists_nothing = devices.told.empty();
+  const bool lists_nothing = devices.listed.empty();
   Alive alive;
   for (const auto& pod : pods) {
     if (!pod->Finished()) alive[pod->Key()] = pod.get();

@@ -19,6 +19,7 @@
 #include "cmd/daemons/agent_telemetry.h"
 #include "codec/json.h"
 #include "device/describe.h"
+#include "device/driver_files.h"
 #include "device/shared_backend.h"
 #include "kube/metered_transport.h"
 #include "kubelet/pod_resources_client.h"
@@ -40,6 +41,7 @@ struct Config {
   DaemonConfig daemon;
   agent::AgentConfig agent;
   std::string library, geometries_file;
+  device::HostFolders host;
   agent::DevicePlugins plugins;
   agent::SharingModes modes = agent::AllSharingModes({.time_slices = 4});
   kubelet::PodResourcesOptions pod_resources;
@@ -56,7 +58,10 @@ void DescribeAgent(ConfigFields& f, Config& c) {
          "File with additional or overridden GPU models (docs/catalogue.md); the same as the "
          "partitioner's.");
   f.Text("nvmlLibrary", c.library,
-         "Path of the NVML library. Empty: $NOS_NVML_LIBRARY or libnvidia-ml.so.1.");
+         "Path of the NVML library. Empty: $NOS_NVML_LIBRARY or libnvidia-ml.so.1, else that of "
+         "driverRoot.");
+  f.Text("driverRoot", c.host.driver, "Root of the driver's files, as this process sees it.");
+  f.Text("driverRootOnHost", c.host.driver_host, "The same, as the host sees it.");
   c.plugins.Describe(f);
   f.Text("podResourcesSocket", c.pod_resources.socket, "Socket of the kubelet's PodResources API.");
   f.Seconds(
@@ -73,6 +78,18 @@ void DescribeAgent(ConfigFields& f, Config& c) {
     f.Retired("leaderElect", "every node has its own agent");
     f.Retired("resourceName", "every node has its own agent");
   });
+}
+
+// Without NVIDIA's container runtime the library is not among this container's own files.
+Result<std::unique_ptr<device::NvmlLibrary>> OpenLibrary(const AgentFlags& flags,
+                                                         const Config& config) {
+  const std::string& path = flags.library.empty() ? config.library : flags.library;
+  auto library = device::NvmlLibrary::Open(path);
+  if (library.ok() || !path.empty()) return library;
+  const auto driver = device::FindDriverFiles(config.host);
+  if (!driver.ok()) return library;
+  const std::string file = device::PathOf("libnvidia-ml.so.1", *driver, config.host);
+  return file.empty() ? std::move(library) : device::NvmlLibrary::Open(file);
 }
 
 void StartOrWarn(device::NvmlEvents& watcher) {
@@ -114,8 +131,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
 
   // 2. Open the driver and stack the backends of the sharing modes. The first ListGpus fails early
   //    if the driver is not usable.
-  NOS_ASSIGN(const auto library,
-             device::NvmlLibrary::Open(flags.library.empty() ? config.library : flags.library));
+  NOS_ASSIGN(const auto library, OpenLibrary(flags, config));
   // Set before the wake signal: the event is not visible in any cache.
   std::atomic<bool> happened{false};
   const auto look = [&] {
@@ -143,8 +159,8 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   // 3. Connect to the API server and start the device plugin, which needs the backends.
   kube::HttpTransport http(connection, HttpOptionsOf(config.daemon));
   kube::MeteredTransport metered(http, metrics);
-  const auto plugins =
-      config.plugins.Open({flags.node, metered, pod_resources, backend, modes, clock, look});
+  const auto plugins = config.plugins.Open(
+      {flags.node, metered, pod_resources, backend, modes, config.host, clock, look});
 
   // 4. Create the reconciler. Telemetry and probes start last, because they read all of the above.
   agent::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),
@@ -196,8 +212,7 @@ Result<telemetry::NodeSample> SampleMachine(const AgentFlags& flags, const Confi
 }
 
 Status PrintMachine(const AgentFlags& flags, const Config& config) {
-  NOS_ASSIGN(const auto library,
-             device::NvmlLibrary::Open(flags.library.empty() ? config.library : flags.library));
+  NOS_ASSIGN(const auto library, OpenLibrary(flags, config));
   device::NvmlBackend backend(*library, gpu::Catalogue::Builtin());
   NOS_ASSIGN(const auto node, device::Describe(backend, gpu::Catalogue::Builtin()));
   NOS_ASSIGN(const auto sample, SampleMachine(flags, config, backend));

@@ -171,6 +171,15 @@ Result<std::string> NodeOfCapability(const fs::path& access) {
 
 Result<DriverFiles> FindDriverFiles(const HostFolders& host) { return Finder(host).Find(); }
 
+std::string PathOf(std::string_view name, const DriverFiles& driver, const HostFolders& host) {
+  for (const DriverFile& file : driver.mounts) {
+    if (fs::path(file.container_path).filename() != name) continue;
+    return (fs::path(host.driver) / fs::path(file.host_path).lexically_relative(host.driver_host))
+        .string();
+  }
+  return "";
+}
+
 std::vector<DriverFile> MountsOf(const DriverFiles& driver) {
   std::vector<DriverFile> mounts;
   std::set<std::string> taken;

@@ -45,6 +45,16 @@ TEST_F(DriverFilesTest, DriverMayLieBelowARootOfItsOwn) {
                                   "/usr/lib64/libcuda.so.1"}));
 }
 
+TEST_F(DriverFilesTest, AgentFindsLibrariesWithoutAContainerRuntime) {
+  Driver();
+  host_.driver_host = "/run/nvidia/driver";
+  const auto files = FindDriverFiles(host_);
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  EXPECT_EQ(PathOf("libnvidia-ml.so.1", *files, host_),
+            host_.driver + "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.550.54.15");
+  EXPECT_EQ(PathOf("libother.so.1", *files, host_), "");
+}
+
 TEST_F(DriverFilesTest, SaysWhereNoDriverIs) {
   const auto files = FindDriverFiles(host_);
   EXPECT_EQ(files.status().code(), Code::kNotFound);
