@@ -26,7 +26,10 @@ before_agents() {
 timeout=120
 
 say "both labels select the agent"
-soon '^2$' k get daemonset nos-mig-agent -n "$system" -o jsonpath='{.status.desiredNumberScheduled}'
+for node in "${nodes[@]}"; do
+  soon "^$node\$" k get pods -n "$system" -l app.kubernetes.io/component=mig-agent \
+    -o jsonpath='{range .items[*]}{.spec.nodeName}{"\n"}{end}'
+done
 expect '512Mi' k get deployment nos-gpu-partitioner -n "$system" -o jsonpath='{.spec.template.spec.containers[0].resources.limits}'
 
 say "pods get slices on nodes with either label"
