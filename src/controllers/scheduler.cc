@@ -9,6 +9,7 @@
 #include "cluster/gpu_signs.h"
 #include "controllers/events.h"
 #include "controllers/scheduler/pods.h"
+#include "scheduling/explain_promises.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
 
@@ -260,7 +261,9 @@ void Scheduler::NotifyQueue(const Pod& before, const Pod& after, Time now) {
   const bool ran = RunsSomewhere(before), runs = RunsSomewhere(after);
   if (ran && !runs) {
     queue_.OnClusterEvent({ClusterEvent::Kind::kPodLeft, {}, {}, before, after, {}}, now);
-    RetryNominated(before->node_name);
+    // With an agent its report comes first.
+    const cluster::NodeInfo* node = engine_.snapshot().Find(before->node_name);
+    if (node != nullptr && !scheduling::IsBehind(*node)) RetryNominated(before->node_name);
   } else if (!ran && runs) {
     queue_.OnClusterEvent({ClusterEvent::Kind::kPodBound, {}, {}, before, after, {}}, now);
   } else if (ran && runs &&

@@ -131,7 +131,7 @@ TEST_F(GetReportTest, ComparesPlanWithCurrentLayout) {
   node.meta.annotations["nos.nebuly.com/spec-layout-0"] = "1g.5gb@0,1g.5gb@1,3g.20gb@4";
   node.meta.annotations["nos.nebuly.com/spec-partitioning-plan"] = "7";
   EXPECT_THAT(Report(ReportPlans).table.ToString(),
-              HasSubstr("waiting  MIG  1g.5gb@0,1 3g.20gb@4\n"));
+              HasSubstr("waiting  MIG   1g.5gb@0,1 3g.20gb@4\n"));
   node.meta.annotations["nos.nebuly.com/status-partitioning-plan"] = "7";
   EXPECT_THAT(Report(ReportPlans).table.ToString(), HasSubstr("partly"));
 }

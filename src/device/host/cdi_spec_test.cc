@@ -71,10 +71,11 @@ TEST_F(CdiSpecTest, IsReplacedAsAWhole) {
 
 TEST_F(CdiSpecTest, NamesFolderThatCannotBeWritten) {
   File("cdi", "a file, not a folder");
-  const Status status = WriteCdiSpec(root_ / "cdi", Spec());
+  const CdiSpec spec = Spec();
+  const Status status = WriteCdiSpec(root_ / "cdi", spec);
   EXPECT_EQ(status.code(), Code::kUnavailable);
   EXPECT_THAT(status.message(), HasSubstr((root_ / "cdi").string()));
-  EXPECT_EQ(WriteCdiSpec(root_ / "none" / "cdi", Spec()).code(), Code::kUnavailable);
+  EXPECT_EQ(WriteCdiSpec(root_ / "none" / "cdi", spec).code(), Code::kUnavailable);
 }
 
 }  // namespace
