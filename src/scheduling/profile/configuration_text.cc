@@ -30,9 +30,10 @@ void PrintPoint(Point point, const std::vector<PluginChoice>& choices, std::stri
 }
 
 void PrintProfile(const Profile& profile, std::string& out) {
-  out +=
-      fmt::format("- schedulerName: {}\n  # The plugins that run at each extension point, in this order.\n  plugins:\n",
-                  Quoted(profile.scheduler_name));
+  out += fmt::format(
+      "- schedulerName: {}\n  # The plugins that run at each extension point, in this order.\n  "
+      "plugins:\n",
+      Quoted(profile.scheduler_name));
   for (size_t i = 0; i < kPoints; ++i) {
     const auto point = static_cast<Point>(i);
     if (point != Point::kPreScore) PrintPoint(point, profile.lineup.At(point), out);
