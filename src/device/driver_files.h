@@ -1,5 +1,4 @@
-// What containers need of the NVIDIA driver of this host: its libraries, programs and device nodes,
-// found in the host's file system.
+// Finds the libraries, programs and device nodes of the host's NVIDIA driver that containers need.
 //
 //   NOS_ASSIGN(const DriverFiles files, FindDriverFiles({.driver = "/host"}));
 //   NOS_ASSIGN(const auto nodes, DeviceNodesOf("GPU-...", 3, {}));
@@ -19,7 +18,7 @@
 
 namespace nos::device {
 
-// Where this process sees the host's files.
+// Paths under which this process sees the host's files.
 struct HostFolders {
   std::string driver = "/";       // root of the driver's files, as this process sees it
   std::string driver_host = "/";  // the same, as the host sees it

@@ -1,4 +1,4 @@
-// How devices are passed to containers: the choice for this node.
+// Chooses how this node passes devices to containers.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace nos::agent {
 
-// What the node has.
+// Facts about the node on which the choice depends.
 struct HandoverFacts {
   std::string runtime;        // Node.status.nodeInfo.containerRuntimeVersion: "containerd://2.1.4"
   bool driver_files = false;  // the agent sees the driver's files
