@@ -45,9 +45,9 @@ std::vector<Shortfall> Shortfalls(const ResourceVector& requests, const Resource
 
 bool IsKeptForMig(cluster::ResourceId resource, const cluster::NodeInfo& node) {
   if (resource != packing::WholeGpuResource()) return false;
-  const auto told = node.node->allocatable.find(cluster::kWholeGpuResource);
-  return told != node.node->allocatable.end() &&
-         told->second.Value() > node.allocatable.Get(resource);
+  const auto reported = node.node->allocatable.find(cluster::kWholeGpuResource);
+  return reported != node.node->allocatable.end() &&
+         reported->second.Value() > node.allocatable.Get(resource);
 }
 
 Reason ReasonOf(const Shortfall& shortfall, const cluster::NodeInfo& node) {
