@@ -139,9 +139,9 @@ void SeparateWholeGpus(const std::set<int>& perhaps_whole, NodeInfo& info) {
     const int64_t left = std::max(held, allocatable - partitionable);
     info.allocatable.Set(whole, left);
     info.gpus.problems.push_back(
-        fmt::format("{} of {}: {} count as whole GPUs, for the {} on which no instance is known "
-                    "may be partitioned",
-                    left, kWholeGpuResource, allocatable, partitionable));
+        fmt::format("{} of its {} GPUs can serve pods that request {}: nos may partition the {} "
+                    "without a known instance",
+                    left, allocatable, kWholeGpuResource, partitionable));
   }
 }
 

@@ -295,6 +295,9 @@ TEST(SnapshotTest, PartitionableGpusAreNotAllocatableAsWholeGpus) {
                                          {"status-layout-1", "7g.40gb@0:free"}}),
                                1)),
             1);
+  EXPECT_THAT(Build({WithWholeGpus(MakeNode("a", 2), 2)}).node(0).gpus.problems,
+              ElementsAre("0 of its 2 GPUs can serve pods that request nvidia.com/gpu: nos may "
+                          "partition the 2 without a known instance"));
   Node unmanaged = *MakeNode("a", 2);
   unmanaged.meta.labels.erase(std::string(kPartitioningLabel));
   EXPECT_EQ(free(WithWholeGpus(std::make_shared<const Node>(std::move(unmanaged)), 2)), 2);

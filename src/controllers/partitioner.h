@@ -9,8 +9,8 @@
 // does a node whose patch is refused. Each back-off in a row is longer. Slices planned for a pod
 // stay reserved for it until the pod is bound or a deadline passes.
 //
-// Pods that their quota does not admit are not planned for (planned_quotas.h). Their condition has
-// the reason Quota.
+// Pods that their quota does not admit are not planned for (plan_within_quotas.h). Their condition
+// has the reason Quota.
 //
 // A gang (gangs.h) gets slices for enough of its members, or none, provided that the runner watches
 // the kinds that define gangs (WatchingGangs). The reservation of a member stays valid while enough
@@ -120,10 +120,9 @@ class Partitioner final : public reconcile::Reconciler {
   // Excludes pods that their quotas do not admit and publishes the reason on them.
   planning::Plan PlanWithinQuotas(const GangedPods& waiting, const reconcile::Listers& view,
                                   const cluster::ClusterSnapshot& snapshot,
-                                  planning::PlanOptions options);
+                                  const planning::PlanOptions& options);
   void DropClaimsBeyondQuota(const reconcile::Listers& view,
                              const cluster::ClusterSnapshot& snapshot);
-  void ReportQuotaRefusal(const Pod& pod, const quota::Refusal& refusal, Time now);
   void PlanFor(const std::vector<Node>& nodes, const reconcile::Listers& view, kube::Client& client,
                const Clock& clock);
   cluster::ClusterSnapshot SnapshotOf(const std::vector<Node>& nodes,

@@ -86,10 +86,13 @@ std::string Refusal::Text() const {
 std::string Refusal::Remedy() const {
   const std::string& what = cluster::ResourceName(resource);
   const std::string lack = TextOf(resource, Lack());
+  const auto or_wait = [&](std::string_view pods) {
+    return held < Lack() ? ""
+                         : fmt::format(", or wait until {} that have {} of it end", pods, lack);
+  };
   const auto raise = [&](std::string_view field, const std::string& to) {
-    return fmt::format(
-        "raise {} of {} in {} {}, or wait until pods of its namespaces that have {} of it end",
-        field, what, NameOf(*quota), to, lack);
+    return fmt::format("raise {} of {} in {} {}{}", field, what, NameOf(*quota), to,
+                       or_wait("pods of its namespaces"));
   };
   switch (kind) {
     case Kind::kMax:
@@ -97,8 +100,8 @@ std::string Refusal::Remedy() const {
     case Kind::kBorrowingLimit:
       return raise("borrowingLimit", "to " + TextOf(resource, used));
     case Kind::kNothingIdle:
-      return fmt::format("raise min of {} in {} by {}, or wait until pods that have {} of it end",
-                         what, NameOf(*quota), lack, lack);
+      return fmt::format("raise min of {} in {} by {}{}", what, NameOf(*quota), lack,
+                         or_wait("pods"));
   }
   return "";
 }
@@ -323,12 +326,13 @@ std::optional<Refusal> Balance::OverLimit(size_t account, ResourceId resource, A
   const Terms& terms = *accounts_[account].terms;
   const Amount used = accounts_[account].used.Get(resource);
   if (const auto max = terms.max.Named(resource); max && used + asked > *max) {
-    return Refusal{Refusal::Kind::kMax, terms.quota, resource, asked, used, *max};
+    return Refusal{Refusal::Kind::kMax, terms.quota, resource, asked, used, *max, used};
   }
   const auto limit = terms.borrowing_limit.Named(resource);
   const Amount borrowed = BorrowedWith(account, resource, asked);
   if (limit && borrowed > *limit) {
-    return Refusal{Refusal::Kind::kBorrowingLimit, terms.quota, resource, asked, borrowed, *limit};
+    return Refusal{
+        Refusal::Kind::kBorrowingLimit, terms.quota, resource, asked, borrowed, *limit, used};
   }
   return std::nullopt;
 }
@@ -346,7 +350,8 @@ std::optional<Refusal> Balance::NothingIdle(Member member, ResourceId resource,
                  resource,
                  asked,
                  pool.borrowed,
-                 pool.lendable + from_above};
+                 pool.lendable + from_above,
+                 std::max(PoolBelow(parent, resource).used, PoolBelow({}, resource).used)};
 }
 
 std::optional<Refusal> Balance::WhyNotAt(Member member, ResourceId resource, Amount asked,

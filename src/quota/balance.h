@@ -73,11 +73,13 @@ struct Refusal {
   // (kBorrowingLimit) or of its whole level (kNothingIdle); `limit` is then what the level has
   // idle.
   Amount asked, used, limit;
+  Amount held = 0;  // by pods whose end leaves more for the request
   // Amount by which the request exceeds the limit.
   Amount Lack() const { return used + (kind == Kind::kMax ? asked : 0) - limit; }
   // "elastic quota team-a/eq allows at most 10 of nvidia.com/gpu: 9 used, 2 asked for"
   std::string Text() const;
-  // Advice to the owner: "raise max of cpu in elastic quota team-a/eq to 11, or wait ..."
+  // Advice to the owner: "raise max of cpu in elastic quota team-a/eq to 11, or wait ...". Waiting
+  // is part of it only if pods hold what the request lacks.
   std::string Remedy() const;
 };
 

@@ -98,6 +98,32 @@ TEST_F(BalanceTest, LimitsOnlyResourcesNamedByQuota) {
   EXPECT_EQ(WhyNot("a", Asks(0)), "");
 }
 
+// The end of all pods would not leave enough for the request.
+TEST_F(BalanceTest, RemedyWaitsOnlyForPodsThatHoldEnough) {
+  cluster::ElasticQuota capped = QuotaOf("a", Gb(5));
+  capped.max = Gb(10);
+  Put(std::move(capped));
+  cluster::ElasticQuota limited = QuotaOf("b", Gb(5));
+  limited.borrowing_limit = Gb(2);
+  Put(std::move(limited));
+  Put("c", 10);
+  const auto remedy = [&](std::string_view ns, int64_t amount) {
+    return balance_.WhyNot(At(ns), Asks(amount))->Remedy();
+  };
+  const std::string raise = "raise max of nos.nebuly.com/gpu-memory in elastic quota a/q to ";
+  EXPECT_EQ(remedy("a", 11), raise + "11");
+  EXPECT_EQ(remedy("b", 8),
+            "raise borrowingLimit of nos.nebuly.com/gpu-memory in elastic quota b/q to 3");
+  EXPECT_EQ(remedy("c", 21), "raise min of nos.nebuly.com/gpu-memory in elastic quota c/q by 1");
+  Use("a", 4);
+  EXPECT_EQ(remedy("a", 7),
+            raise + "11, or wait until pods of its namespaces that have 1 of it end");
+  EXPECT_EQ(remedy("a", 11), raise + "15");
+  EXPECT_EQ(remedy("c", 20),
+            "raise min of nos.nebuly.com/gpu-memory in elastic quota c/q by 4, or wait until pods "
+            "that have 4 of it end");
+}
+
 TEST_F(BalanceTest, CompositeQuotaIsOneAccountAndOverridesOthers) {
   Put("a", 50);
   cluster::ElasticQuota team = QuotaOf("x", Gb(10));

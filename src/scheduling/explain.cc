@@ -9,6 +9,7 @@
 #include "scheduling/explain/obstacles.h"
 #include "scheduling/explain/remedy.h"
 #include "scheduling/explain/room.h"
+#include "scheduling/explain/slice_lacks.h"
 #include "scheduling/explain_promises.h"
 #include "scheduling/framework.h"
 #include "scheduling/quota_plugin.h"
@@ -20,12 +21,12 @@ using cluster::Pod;
 using cluster::ResourceVector;
 using Repartition = Explanation::Repartition;
 
-std::string GateOf(const Framework& framework, const Pod& pod) {
+Reason GateOf(const Framework& framework, const Pod& pod) {
   for (const PreEnqueuePlugin* plugin : framework.gates()) {
     const Verdict verdict = plugin->PreEnqueue(pod);
-    if (!verdict.fits()) return verdict.message;
+    if (!verdict.fits()) return {verdict.code, verdict.message};
   }
-  return "";
+  return {};
 }
 
 std::optional<Explanation::Place> PlaceFor(const ExplainInput& input) {
@@ -128,7 +129,9 @@ Explanation Explain(const ExplainInput& input) {
   why.priority = input.pod.priority;
   why.partitions_here = framework.partitioned_by() == PartitionedBy::kScheduler;
   // 1. Reasons that apply before any node: gates, the gang, a plan in progress, the quota.
-  why.gate = GateOf(framework, input.pod);
+  Reason gate = GateOf(framework, input.pod);
+  why.gate_code = std::move(gate.code);
+  why.gate = std::move(gate.message);
   why.gang = input.gang;
   why.beside = input.beside;
   why.being_partitioned = BeingPartitioned(input);
@@ -140,10 +143,17 @@ Explanation Explain(const ExplainInput& input) {
   std::optional<Obstacles> nearest, liftable, yielding;
   const bool preempts = MayPreempt(input);
   const Cycle cycle = framework.PreFilter(input.pod, input.snapshot);
+  const SliceDemand slices = DemandOf(input, Advertised::kCounted);
+  SliceLacks slice_lacks(slices);
+  std::optional<Remedy> opt_in;
   for (size_t i = 0; i < input.snapshot.size() && cycle.verdict.fits(); ++i) {
     const Obstacles here(cycle, input.pod, input.snapshot.node(i));
     if (here.none()) continue;
     if (!nearest || here.Distance() < nearest->Distance()) nearest.emplace(here);
+    slice_lacks.Add(here, input.snapshot.node(i));
+    if (!opt_in && here.NeedsOptIn() && here.LacksOnlySlices()) {
+      opt_in = slices.OptIn(*input.snapshot.node(i).node);
+    }
     if (here.objections() == 0) continue;
     if (here.lacks() == 0 && (!liftable || here.Distance() < liftable->Distance())) {
       liftable.emplace(here);
@@ -151,6 +161,7 @@ Explanation Explain(const ExplainInput& input) {
     const bool yields = here.lacks() > 0 && preempts && here.GiveWay();
     if (yields && (!yielding || here.Distance() < yielding->Distance())) yielding.emplace(here);
   }
+  slice_lacks.Refine(why.diagnosis);
   // 3. Pods to evict. This is expensive, so it is skipped if the pod gets a node anyway.
   const bool on_its_way = why.place || why.being_partitioned;
   if (nearest && !on_its_way) why.nearest = nearest->nearest();
@@ -161,7 +172,7 @@ Explanation Explain(const ExplainInput& input) {
   };
   // 4. The remedy.
   why.impossible = DemandOf(input).NoModelHasProfile();
-  Remedy remedy = RemedyOf(why, {node_of(liftable), node_of(yielding)}, input);
+  Remedy remedy = RemedyOf(why, {node_of(liftable), node_of(yielding), std::move(opt_in)}, input);
   why.remedy_code = std::move(remedy.code);
   why.remedy = std::move(remedy.text);
   return why;

@@ -57,10 +57,12 @@ struct Explanation {
     std::string resource;
     // In thousandths of a core, or whole units. `free` may be negative.
     int64_t asked = 0, free = 0, allocatable = 0;
-    int64_t held = 0;    // by pods that can be evicted
-    int64_t kept = 0;    // by pods that a DaemonSet or the node itself would restart there
-    int64_t most = 0;    // maximum beside `kept`, however the node's GPUs are partitioned
-    bool never = false;  // asked > most
+    int64_t held = 0;         // by pods that can be evicted
+    int64_t kept = 0;         // by pods that a DaemonSet or the node itself would restart there
+    int64_t most = 0;         // maximum beside `kept`, however the node's GPUs are partitioned
+    bool never = false;       // asked > most
+    bool slice = false;       // provided by partitioning the node's GPUs
+    bool beside_mig = false;  // whole GPUs that may be partitioned for MIG do not count
   };
   struct Instance {
     int gpu = 0;       // index
@@ -76,6 +78,7 @@ struct Explanation {
     std::vector<Reason> objections;  // besides resource shortfalls
     std::vector<Lack> lacks;
     std::optional<Repartition> repartition;  // creates all MIG instances that are missing
+    bool unreported = false;                 // the agent has yet to report GPUs of `repartition`
     bool out = false;                        // its taints say that it cannot run pods for now
   };
   struct Place {
@@ -93,11 +96,13 @@ struct Explanation {
 
   std::string pod;  // key
   int32_t priority = 0;
-  bool partitions_here = false;            // its scheduler partitions GPUs
-  std::string gate, gang;                  // not empty: why the pod, or its gang, is held back
-  bool beside = false;                     // as in ExplainInput
-  std::string quota, for_quota;            // why its quota refuses it, and the remedy
-  Diagnosis diagnosis;                     // of its own scheduler
+  bool partitions_here = false;  // its scheduler partitions GPUs
+  std::string gate, gang;        // not empty: why the pod, or its gang, is held back
+  std::string gate_code;         // of `gate`
+  bool beside = false;           // as in ExplainInput
+  std::string quota, for_quota;  // why its quota refuses it, and the remedy
+  // Of its own scheduler, but in more detail where slices are missing (slice_reasons.h).
+  Diagnosis diagnosis;
   std::optional<Place> place;              // a node where it fits now
   std::optional<Place> being_partitioned;  // a node chosen for it, whose GPUs are being partitioned
   std::optional<Nearest> nearest;          // the nearest of the nodes that refuse it

@@ -16,9 +16,9 @@ class QuotaPlugin : public virtual Plugin {
  public:
   virtual const QuotaOptions& options() const = 0;
   const QuotaPlugin* AsQuotaPlugin() const final { return this; }
-  // The verdict on a pod that a quota refuses. Code: "Quota".
+  // The verdict on a pod that a quota refuses.
   static Verdict VerdictOf(const quota::Refusal& refusal) {
-    return Verdict::Unschedulable("Quota", refusal.Text());
+    return Verdict::Unschedulable(codes::kQuota, refusal.Text());
   }
 };
 

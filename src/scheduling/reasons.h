@@ -56,7 +56,7 @@ inline constexpr const char *kClaimUnbound = "ClaimUnbound", *kClaimNotFound = "
 // Any component, about the pod whatever the node.
 inline constexpr const char *kSchedulingGated = "SchedulingGated", *kNotPending = "NotPending",
                             *kSeveralShares = "SeveralShares", *kResourceClaims = "ResourceClaims",
-                            *kNoModelHasProfile = "NoModelHasProfile";
+                            *kNoModelHasProfile = "NoModelHasProfile", *kQuota = "Quota";
 // Too few pods of its gang exist; there is capacity for too few of them.
 inline constexpr const char *kGangIncomplete = "GangIncomplete", *kGangNotWhole = "GangNotWhole";
 // The planner. Slots are kept for this pod, or for others. Its search may end before it finds a

@@ -67,7 +67,8 @@ int64_t LastinglyHeld(const cluster::NodeInfo& node, cluster::ResourceId resourc
 struct TooMuch {
   std::string resource;
   int64_t asked = 0, total = 0;
-  bool kept = false;  // `total` does not count what DaemonSet and static pods hold
+  bool kept = false;        // `total` does not count what DaemonSet and static pods hold
+  bool beside_mig = false;  // nor GPUs that may be partitioned for MIG
 };
 // A larger node, or a smaller request if there is no such machine.
 Remedy AddLargerNode(const std::vector<TooMuch>& lacks, const std::string& nearest);
@@ -84,6 +85,7 @@ class SliceDemand {
       Slices slices, const gpu::Catalogue& catalogue, std::vector<const gpu::Model*> models,
       int64_t most_gpus, std::function<void(int64_t)> spend = [](int64_t) {});
 
+  const Slices& slices() const { return slices_; }
   // "2 x 1g.5gb and 3g.20gb".
   std::string Text() const;
   bool HasShares() const;  // MPS shares of GPUs
@@ -99,8 +101,12 @@ class SliceDemand {
   std::optional<Remedy> Impossible() const;
   // For slices that no existing node can hold.
   Remedy ForNoNode() const;
+  // The change with which nos provides the slices on a node whose GPUs it does not partition:
+  // opting the node in, or an agent that serves its label. Nullopt: its GPUs do not suit.
+  std::optional<Remedy> OptIn(const cluster::Node& node) const;
 
  private:
+  std::optional<Remedy> InspectAgent(const cluster::Node& node, std::string_view mode) const;
   bool IsProvided(const std::string& resource) const;
   std::string Unprovided() const;
   std::string ExistingProfilesNear(const std::string& resource) const;

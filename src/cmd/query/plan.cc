@@ -13,16 +13,18 @@
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/query/growth_report.h"
+#include "cmd/query/plan_pods.h"
 #include "cmd/query/plan_report.h"
 #include "cmd/query/pool_report.h"
 #include "cmd/telemetry/missing_kinds.h"
 #include "cmd/telemetry/read_cluster.h"
 #include "cmd/terminal.h"
+#include "controllers/plan_within_quotas.h"
 #include "controllers/planned_gangs.h"
 #include "planning/names.h"
 #include "planning/planner.h"
 #include "planning/slice_choice.h"
-#include "scheduling/framework.h"
+#include "scheduling/framework_choice.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::cmd {
@@ -65,7 +67,7 @@ Pods Plannable(const Pods& pods) {
 // Pods with GPU requirements get the slices that the operator's webhook would choose, one pod after
 // the other. Rejected pods are omitted.
 Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
-                      const scheduling::Framework& framework,
+                      const scheduling::FrameworkChoice& frameworks,
                       const planning::PlanOptions& options) {
   const auto by_need = [](const auto& pod) {
     return pod->meta.annotations.contains(cluster::kNeedMemory);
@@ -73,7 +75,7 @@ Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
   if (std::ranges::none_of(pending, by_need)) return pending;
   Pods others = pending;
   std::erase_if(others, by_need);
-  const planning::Plan first = planning::MakePlan(snapshot, others, framework, options);
+  const planning::Plan first = planning::MakePlan(snapshot, others, frameworks, options);
   for (const planning::PodOutcome& outcome : first.pods) {
     if (!outcome.placed) continue;
     cluster::Pod placed = *outcome.pod;
@@ -84,7 +86,8 @@ Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
   }
   std::set<std::string> refused;
   for (auto& pod : pending) {
-    const planning::NeedAnswer answer = planning::AnswerNeed(*pod, snapshot, framework, options);
+    const planning::NeedAnswer answer =
+        planning::AnswerNeed(*pod, snapshot, frameworks.For(*pod), options);
     const std::string name = Printable(pod->Key());
     if (!answer.refusal.empty()) refused.insert(pod->Key());
     if (!answer.refusal.empty()) std::cerr << "warning: " << name << ": " << answer.refusal << "\n";
@@ -193,20 +196,24 @@ Status RunPlan(const PlanFlags& flags) {
   options.now = start;
   options.starvation_after = flags.hold_after;
   options.out_of_time = [&] { return clock.Now() - start > FromSeconds(flags.seconds); };
-  const auto framework = scheduling::Framework::Default();
+  const PlanningFrameworks known;
+  const scheduling::FrameworkChoice& frameworks = known.choice();
   const controllers::GangedPods ganged = WithKnownGangs(
-      WithChosenSlices(Plannable(input.pods), snapshot, framework, options), input, start);
-  options.gangs = ganged.gangs;
-  const planning::Plan plan = planning::MakePlan(snapshot, ganged.pods, framework, options);
+      WithChosenSlices(Plannable(input.pods), snapshot, frameworks, options), input, start);
+  controllers::AdmittedPlan admitted = controllers::PlanWithinQuotas(
+      ganged, input.pods, snapshot, input.around.value_or(cluster::ClusterContext()), frameworks,
+      options);
   const Duration took = clock.Now() - start;
+  const bool further = flags.moves > 0 || flags.with_pools;
+  Unplaced unplaced = further ? UnplacedOf(admitted.plan, admitted.gangs, snapshot) : Unplaced();
+  const planning::Plan plan = WithRefused(std::move(admitted));
   // 3. Report. Moves come before new nodes: pods that a move serves need no node.
   JsonObject json = PlanToJson(plan, options.objective, took).as_object();
   std::string text = PlanToText(plan, took, TableWidth());
-  if (flags.moves > 0 || flags.with_pools) {
-    const scheduling::FrameworkChoice frameworks(framework);
-    Further further(flags, input, frameworks, options, UnplacedOf(plan, ganged.gangs, snapshot));
-    if (flags.moves > 0) further.Moves(json, text);
-    if (flags.with_pools) further.Growth(json, text);
+  if (further) {
+    Further answers(flags, input, frameworks, options, std::move(unplaced));
+    if (flags.moves > 0) answers.Moves(json, text);
+    if (flags.with_pools) answers.Growth(json, text);
   }
   std::cout << (flags.output == "json" ? WriteJsonPretty(json) + "\n" : text);
   return Status::Ok();

@@ -17,11 +17,12 @@
 #include "controllers/planned_gangs.h"
 #include "quota/balance.h"
 #include "scheduling/framework_choice.h"
+#include "scheduling/reasons.h"
 
 namespace nos::controllers {
 
 // The reason code of pods that are left out of the plan.
-inline constexpr std::string_view kRefusedByQuota = "Quota";
+inline constexpr std::string_view kRefusedByQuota = scheduling::codes::kQuota;
 
 using RefusedByQuota = std::vector<std::pair<std::shared_ptr<const cluster::Pod>, quota::Refusal>>;
 

@@ -1,9 +1,12 @@
-// The planner and the scheduler's explanation give the same remedy for the same situation.
+// The planner and the scheduler's explanation give the same reason and remedy for the same
+// situation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
 
+#include "cluster/annotations.h"
 #include "planning/planner.h"
 #include "planning/testing/clusters.h"
 #include "scheduling/explain.h"
@@ -16,6 +19,7 @@ namespace {
 using scheduling::Framework;
 using scheduling::PartitionedBy;
 using testing::ClusterBuilder;
+namespace codes = scheduling::codes;
 namespace remedies = scheduling::remedies;
 
 constexpr const char* kA100 = "NVIDIA-A100-SXM4-40GB";
@@ -26,10 +30,32 @@ cluster::Pod& Requesting(cluster::Pod& pod, const std::string& resource, int64_t
   return pod;
 }
 
+// Two GPUs that no agent has reported.
+cluster::Node& Unreported(ClusterBuilder& cluster) {
+  cluster::Node& node = cluster.Node("a", kA100, {"", ""});
+  node.meta.annotations.clear();
+  return node;
+}
+
+// The same with this partitioning label; "": none.
+cluster::Node& Labelled(ClusterBuilder& cluster, const std::string& mode) {
+  cluster::Node& node = Unreported(cluster);
+  node.meta.labels.erase(std::string(cluster::kPartitioningLabel));
+  if (!mode.empty()) node.meta.labels[std::string(cluster::kPartitioningLabel)] = mode;
+  return node;
+}
+
+// The same, with both GPUs in nvidia.com/gpu.
+cluster::Node& WithWholeGpus(cluster::Node& node) {
+  node.allocatable["nvidia.com/gpu"] = Quantity::FromValue(2);
+  return node;
+}
+
 struct Situation {
   std::string name;
   std::function<void(ClusterBuilder&)> build;  // adds nodes and one pending pod
   std::string remedy;                          // code
+  std::string reason = {};                     // code of the first; "": only the same
 };
 
 void PrintTo(const Situation& situation, std::ostream* out) { *out << situation.name; }
@@ -102,11 +128,117 @@ const Situation kSituations[] = {
        c.Pod("p", {}, 0, "1").node_selector = {{"zone", "b"}};
      },
      remedies::kLiftConstraints},
+    {"NodeWithoutLabel", [](auto& c) { Labelled(c, ""), c.Pod("p", {"3g.20gb"}); },
+     remedies::kOptInNode, codes::kNotPartitioned},
+    {"NodeWithoutLabelAndTooFewGpus",
+     [](auto& c) {
+       Labelled(c, "");
+       Requesting(c.Pod("p", {"7g.40gb"}), "nvidia.com/mig-7g.40gb", 3);
+     },
+     remedies::kAddNode, codes::kNotPartitioned},
+    {"NodeWithoutLabelBesideCordonedAndTainted",
+     [](auto& c) {
+       auto& full = c.Node("b", kA100, {""});
+       full.unschedulable = true;
+       full.taints = {{"dedicated", "ml", "NoSchedule"}};
+       Labelled(c, ""), c.Pod("p", {"3g.20gb"});
+     },
+     remedies::kOptInNode},
+    {"NodeWithoutLabelBesideOtherPartitioner",
+     [](auto& c) {
+       auto& other = c.PlainNode("b");
+       other.allocatable["nvidia.com/mig-3g.20gb"] = Quantity::FromValue(1);
+       other.unschedulable = true;
+       other.taints = {{"dedicated", "ml", "NoSchedule"}};
+       Labelled(c, ""), c.Pod("p", {"3g.20gb"});
+     },
+     remedies::kOptInNode},
+    {"NodeWithoutAgentForLabel", [](auto& c) { Labelled(c, "mps"), c.Pod("p", {"10gb"}); },
+     remedies::kInspectAgent, codes::kNotPartitioned},
+    {"NodeWithoutGpusAndLabel", [](auto& c) { c.PlainNode("a"), c.Pod("p", {"3g.20gb"}); },
+     remedies::kAddNode, codes::kNotPartitioned},
+    {"WholeGpuOfPartitionedNode",
+     [](auto& c) { WithWholeGpus(Unreported(c)), c.Pod("p", {"gpu"}); }, remedies::kAddNode,
+     codes::kInsufficientResource},
+    {"MoreWholeGpusThanPartitionedNode",
+     [](auto& c) {
+       WithWholeGpus(c.Node("a", kA100, {"", ""}));
+       Requesting(c.Pod("p", {"gpu"}), "nvidia.com/gpu", 5);
+     },
+     remedies::kAddNode, codes::kInsufficientResource},
+    {"CordonOfEmptyGpus",
+     [](auto& c) {
+       c.Node("a", kA100, {"", ""}).unschedulable = true;
+       c.Pod("p", {"3g.20gb"});
+     },
+     remedies::kLiftConstraints, codes::kNodeUnschedulable},
+    {"CordonOfUnreportedGpus",
+     [](auto& c) {
+       Unreported(c).unschedulable = true;
+       c.Pod("p", {"3g.20gb"});
+     },
+     remedies::kLiftConstraints, codes::kNodeUnschedulable},
+    {"TaintOfUnreportedGpus",
+     [](auto& c) {
+       Unreported(c).taints = {{"a", "b", "NoSchedule"}};
+       c.Pod("p", {"3g.20gb"});
+     },
+     remedies::kLiftConstraints, codes::kTainted},
+    {"SelectorAndUnreportedGpus",
+     [](auto& c) {
+       Unreported(c);
+       c.Pod("p", {"3g.20gb"}).node_selector = {{"zone", "a"}};
+     },
+     remedies::kLiftConstraints, codes::kNodeAffinityMismatch},
+    {"MoreSlicesThanEmptyGpus",
+     [](auto& c) {
+       c.Node("a", kA100, {"", ""});
+       Requesting(c.Pod("p", {"7g.40gb"}), "nvidia.com/mig-7g.40gb", 3);
+     },
+     remedies::kAddNode, codes::kNoRoomForSlices},
+    {"MoreSlicesThanUnreportedGpus",
+     [](auto& c) {
+       Unreported(c);
+       Requesting(c.Pod("p", {"7g.40gb"}), "nvidia.com/mig-7g.40gb", 3);
+     },
+     remedies::kAddNode, codes::kNoRoomForSlices},
+    {"SlicesThatFitOnlyOneByOne",
+     [](auto& c) { c.Node("a", kA100, {""}), c.Pod("p", {"7g.40gb", "1g.5gb"}); },
+     remedies::kAddNode, codes::kNoRoomForSlices},
+    {"SlicesInUse",
+     [](auto& c) {
+       c.Node("a", kA100, {"7g.40gb@0:used"});
+       c.Running("r", "a", {"7g.40gb"}).priority = 1;
+       c.Pod("p", {"1g.5gb"}).preemption_policy = "Never";
+     },
+     remedies::kWaitForPods, codes::kNoRoomForSlices},
+    {"ProfileOfOtherModelOnUnreportedGpus", [](auto& c) { Unreported(c), c.Pod("p", {"1g.12gb"}); },
+     remedies::kAddNode, codes::kNoGpuForProfile},
+    {"UnknownModel", [](auto& c) { c.Node("a", "Unheard-Of-1", {""}), c.Pod("p", {"1g.5gb"}); },
+     remedies::kAddNode, codes::kGpuProblem},
+    {"FullNodesAndNodesThatNeverServe",
+     [](auto& c) {
+       for (const char* name : {"b", "c", "d"}) c.PlainNode(name);
+       c.Node("a", kA100, {"7g.40gb@0:used"});
+       c.Running("r", "a", {"7g.40gb"}).priority = 1;
+       c.Pod("p", {"1g.5gb"}).preemption_policy = "Never";
+     },
+     remedies::kWaitForPods, codes::kNoRoomForSlices},
 };
 
 class AgreementTest : public ::testing::TestWithParam<Situation> {};
 
-TEST_P(AgreementTest, PlannerAndSchedulerGiveSameRemedy) {
+// As far as the planner counts nodes.
+std::vector<scheduling::Reason> ReasonsOf(const scheduling::Explanation& why) {
+  std::vector<scheduling::Reason> reasons;
+  if (why.impossible) reasons.push_back(*why.impossible);
+  for (const auto& entry : why.diagnosis.entries) {
+    reasons.push_back({entry.code, entry.message, entry.nodes});
+  }
+  return reasons;
+}
+
+TEST_P(AgreementTest, PlannerAndSchedulerGiveSameReasonAndRemedy) {
   ClusterBuilder cluster;
   GetParam().build(cluster);
   const auto snapshot = cluster.Snapshot();
@@ -118,11 +250,58 @@ TEST_P(AgreementTest, PlannerAndSchedulerGiveSameRemedy) {
   for (const Framework* framework : {&waiting, &partitioning}) {
     const auto why = scheduling::Explain({*framework, partitioning, snapshot, *pending.at(0)});
     EXPECT_EQ(why.remedy_code, GetParam().remedy) << why.remedy;
-    EXPECT_EQ(why.remedy, planned.remedy);
+    // The planner also names the instances that the pods hold.
+    if (why.remedy_code != remedies::kWaitForPods) {
+      EXPECT_EQ(why.remedy, planned.remedy);
+    }
+    const auto reasons = ReasonsOf(why);
+    ASSERT_FALSE(reasons.empty());
+    EXPECT_EQ(reasons[0].code, planned.reasons.at(0).code) << reasons[0].message;
+    EXPECT_EQ(reasons[0].nodes, planned.reasons.at(0).nodes);
+    if (!GetParam().reason.empty()) {
+      EXPECT_EQ(reasons[0].code, GetParam().reason);
+    }
     const bool impossible = planned.reasons.at(0).code == scheduling::codes::kNoModelHasProfile;
     ASSERT_EQ(why.impossible.has_value(), impossible);
     if (!impossible) continue;
     EXPECT_EQ(why.impossible->message, planned.reasons.at(0).message);
+  }
+}
+
+// The planner serves the pod, so the scheduler's explanation must not ask for anything else.
+TEST(AgreementOnSlicesTest, SlicesThatCanBeCreatedNeedOnlyPartitioner) {
+  for (const bool reported : {true, false}) {
+    ClusterBuilder cluster;
+    reported ? cluster.Node("a", kA100, {"", ""}) : Unreported(cluster);
+    cluster.Pod("p", {"3g.20gb"});
+    EXPECT_TRUE(cluster.MakePlan().pods.at(0).placed);
+    const Framework waiting = Framework::Default();
+    const Framework partitioning = Framework::Default(PartitionedBy::kScheduler);
+    const auto snapshot = cluster.Snapshot();
+    const auto pending = cluster.Pending();
+    const auto why = scheduling::Explain({waiting, partitioning, snapshot, *pending.at(0)});
+    EXPECT_EQ(why.remedy_code, remedies::kPartitionGpus);
+    EXPECT_THAT(why.remedy, ::testing::StartsWith("create 3g.20gb@4 of GPU 0 on node a: the "
+                                                  "partitioner does so"));
+    EXPECT_EQ(why.remedy.find("reported its GPUs") == std::string::npos, reported) << why.remedy;
+    const auto ours = scheduling::Explain({partitioning, partitioning, snapshot, *pending.at(0)});
+    EXPECT_EQ(ours.remedy_code, reported ? remedies::kNoneNeeded : remedies::kPartitionGpus);
+  }
+}
+
+TEST(AgreementOnSlicesTest, InstancesInUseAreNamedOnlyWhereThereAreSome) {
+  for (const bool used : {true, false}) {
+    ClusterBuilder cluster;
+    cluster.Node("a", kA100, {used ? "1g.5gb@0:used" : "", ""});
+    Requesting(cluster.Pod("p", {"7g.40gb"}), "nvidia.com/mig-7g.40gb", 3);
+    const std::string reason = cluster.MakePlan().pods.at(0).reasons.at(0).message;
+    EXPECT_EQ(reason, std::string("node(s) had no room for 3 x 7g.40gb") +
+                          (used ? " beside the instances in use" : ""));
+    const Framework framework = Framework::Default();
+    const auto snapshot = cluster.Snapshot();
+    const auto pending = cluster.Pending();
+    const auto why = scheduling::Explain({framework, framework, snapshot, *pending.at(0)});
+    EXPECT_EQ(why.diagnosis.entries.at(0).message, reason);
   }
 }
 

@@ -9,12 +9,12 @@
 #include <tuple>
 #include <utility>
 
-#include "gpu/product.h"
 #include "planning/explanation/allowance.h"
 #include "planning/explanation/remedy.h"
 #include "planning/explanation/wording.h"
 #include "scheduling/pod_state.h"
 #include "scheduling/several_shares.h"
+#include "scheduling/slice_reasons.h"
 
 namespace nos::planning {
 
@@ -105,7 +105,7 @@ class Explainer {
   };
   // Results for all pods of a shape, by node.
   struct ShapeFacts {
-    int no_room = kNothing;
+    int no_room = kNothing, no_room_beside_used = kNothing;
     std::optional<Reason> no_model;  // no known model has the profile of a slice
     std::vector<int> lacks;          // obstacles that repartitioning cannot remove, or kNothing
     std::vector<std::optional<bool>> had_room, has_room;  // nullopt: unknown
@@ -178,9 +178,8 @@ class Explainer {
     ShapeFacts& facts = shapes_[cls.shape];
     if (facts.no_room == kNothing) {
       const scheduling::SliceDemand demand = DemandOf(t_, cls);
-      facts.no_room = book_.Number(
-          {codes::kNoRoomForSlices,
-           fmt::format("node(s) had no room for {} beside the instances in use", demand.Text())});
+      facts.no_room = book_.Number(scheduling::NoRoomForSlices(demand.Text(), false));
+      facts.no_room_beside_used = book_.Number(scheduling::NoRoomForSlices(demand.Text(), true));
       facts.no_model = demand.NoModelHasProfile();
     }
     const int slices = t_.problem.shapes[cls.shape].slice_count;
@@ -270,49 +269,36 @@ class Explainer {
     if (const int r = LackingDimension(before_, cls, node); r >= 0) return insufficient_[r];
     const std::optional<bool> had = facts.had_room[node], has = facts.has_room[node];
     if (!had || !has) return not_looked_at_;
-    if (!*had) return facts.no_room;
+    if (!*had) return HasUsedGpus(node) ? facts.no_room_beside_used : facts.no_room;
     const bool taken = !*has || LackingDimension(after_, cls, node) >= 0;
     if (taken) return taken_;
     if (kept_on_.contains(node)) return kept_;
     return IsOfBrokenGang(cls) ? gang_left_ : left_;
   }
 
+  bool HasUsedGpus(int node) const {
+    const auto& gpus = t_.problem.gpus;
+    const auto first = gpus.begin() + t_.problem.nodes[node].first_gpu;
+    return std::any_of(first, first + t_.problem.nodes[node].gpu_count,
+                       [](const ProblemGpu& gpu) { return gpu.broken || gpu.IsUsed(); });
+  }
+
   int LackOfGpus(const PodClass& cls, int node) {
     const cluster::NodeGpus& gpus = t_.nodes[node]->gpus;
-    if (cls.slices.empty() || t_.problem.nodes[node].slices_as_resources) return kNothing;
-    if (!gpus.managed) {
-      const std::string_view mode = UnreportedSharingMode(*t_.nodes[node]->node);
-      if (mode.empty()) {
-        return book_.NumberOfNever(
-            {codes::kNotPartitioned, "node(s) were not opted in to partitioning"});
-      }
-      return book_.Number(
-          {codes::kNotPartitioned,
-           fmt::format("node(s) have label {}={}, but no agent reports GPUs partitioned like that",
-                       cluster::kPartitioningLabel, mode)});
+    if (NeedsOptIn(t_, cls, node)) {
+      Reason reason = scheduling::NotPartitioned(*t_.nodes[node]->node);
+      const bool never = scheduling::UnreportedSharingMode(*t_.nodes[node]->node).empty();
+      return never ? book_.NumberOfNever(std::move(reason)) : book_.Number(std::move(reason));
     }
+    if (cls.slices.empty() || !gpus.managed) return kNothing;
     for (const SliceCount& s : cls.slices) {
       if (NodeHasProfile(t_.problem, node, s.slice)) continue;
       if (gpus.gpus.empty() && !gpus.problems.empty()) {
-        return book_.Number({codes::kGpuProblem, "node(s) had no usable GPU: " + gpus.problems[0]});
+        return book_.Number(scheduling::GpuProblem(gpus.problems[0]));
       }
-      return book_.NumberOfNever(
-          {codes::kNoGpuForProfile, NoGpuText(gpus, t_.slice_names[s.slice])});
+      return book_.NumberOfNever(scheduling::NoGpuForProfile(gpus, t_.slice_names[s.slice]));
     }
     return kNothing;
-  }
-
-  static std::string NoGpuText(const cluster::NodeGpus& gpus, const std::string& resource) {
-    const std::string profile = scheduling::ProfileText(resource);
-    for (const cluster::Gpu& gpu : gpus.gpus) {
-      const std::string offered = scheduling::OfferedAs(*gpu.model, resource);
-      if (!offered.empty()) return fmt::format("node(s) offer profile {} as {}", profile, offered);
-      if (gpu.model->FindProfile(profile)) {
-        return fmt::format("node(s) had GPUs {} that the catalogue does not allow to hold {}",
-                           gpu::ProductOf(gpu.model->name()), profile);
-      }
-    }
-    return "node(s) had no GPU with profile " + profile;
   }
 
   const Translation& t_;

@@ -10,8 +10,8 @@
 
 #include "base/text.h"
 #include "cluster/annotations.h"
-#include "gpu/shares.h"
 #include "planning/explanation/wording.h"
+#include "scheduling/plugins/node_resources_fit/fit.h"
 #include "scheduling/pod_names.h"
 #include "scheduling/steps.h"
 
@@ -28,6 +28,17 @@ bool NodeHasProfile(const Problem& problem, int node, uint16_t slice) {
     if (gpu.other != kNoModel && profile[gpu.other] != kNoProfile) return true;
   }
   return false;
+}
+
+bool NeedsOptIn(const Translation& t, const PodClass& cls, int node) {
+  if (cls.slices.empty() || t.nodes[node]->gpus.managed) return false;
+  if (!t.problem.nodes[node].slices_as_resources) return true;
+  for (size_t r = 0; r < cls.requests.size(); ++r) {
+    const bool slice = cls.requests[r] > 0 && cluster::IsSliceResource(t.dimensions[r]);
+    const size_t at = static_cast<size_t>(node) * t.problem.dimensions + r;
+    if (slice && t.problem.capacity[at] > 0) return false;
+  }
+  return true;
 }
 
 int LackingDimension(const Draft& draft, int cls, int node) {
@@ -61,7 +72,7 @@ class RemedyFinder {
     if (std::optional<Remedy> impossible = Impossible()) return *std::move(impossible);
     for (int n = 0; n < static_cast<int>(t_.nodes.size()) && !NothingSmaller(); ++n) {
       if (!allowance_.Spend(kStepsOfNode)) return {};
-      if (NeedsOptIn(n)) {
+      if (NeedsOptIn(t_, cls_, n)) {
         OptIn(n);
       } else if (input_.has_room[n].value_or(false)) {
         SlicesFit(n);
@@ -106,51 +117,22 @@ class RemedyFinder {
     return t_.problem.capacity[static_cast<size_t>(node) * t_.problem.dimensions + dimension];
   }
 
-  bool NeedsOptIn(int node) const {
-    return !cls_.slices.empty() && !t_.nodes[node]->gpus.managed &&
-           !t_.problem.nodes[node].slices_as_resources;
-  }
-
   void OptIn(int node) {
-    const cluster::StringMap& labels = t_.nodes[node]->node->meta.labels;
-    const auto product = labels.find(cluster::kProductLabel);
-    if (!input_.obstacles[node].empty() || product == labels.end()) return;
-    if (!LackingDimensions(node).empty() || !IsBetter(1, Kind::kOptIn)) return;
-    const gpu::Model* model = t_.catalogue->FindByProduct(product->second);
-    const std::string_view unreported = UnreportedSharingMode(*t_.nodes[node]->node);
-    if (!unreported.empty()) return InspectAgent(node, unreported, model);
-    std::string_view mode = "mig";
-    if (demand_.HasShares()) {
-      const auto memory = labels.find(cluster::kMemoryLabel);
-      const auto mib = memory == labels.end() ? std::nullopt : ParseInt(memory->second);
-      model = mib ? gpu::SharesOfMemory(*mib) : nullptr;
-      mode = "mps";
+    if (!input_.obstacles[node].empty() || !IsBetter(1, Kind::kOptIn)) return;
+    if (LacksOther(node)) return;
+    if (auto remedy = demand_.OptIn(*t_.nodes[node]->node)) {
+      Offer(1, Kind::kOptIn, *std::move(remedy));
     }
-    if (model == nullptr || !demand_.Suits(*model)) return;
-    const auto count = labels.find(cluster::kCountLabel);
-    const auto gpus = count == labels.end() ? std::nullopt : ParseInt(count->second);
-    if (demand_.GpusFor(*model) > gpus.value_or(1)) return;
-    Offer(1, Kind::kOptIn,
-          {scheduling::remedies::kOptInNode,
-           fmt::format("opt node {} in to partitioning (label {}={}): it has GPUs {}", NameOf(node),
-                       cluster::kPartitioningLabel, mode, product->second)});
   }
 
-  // The node is opted in to partitioning, but its agent does not provide the slices (yet).
-  void InspectAgent(int node, std::string_view mode, const gpu::Model* board) {
-    const bool serves = std::ranges::all_of(cls_.slices, [&](const SliceCount& s) {
-      const std::string& name = t_.slice_names[s.slice];
-      if (gpu::IsShareResource(name)) return true;
-      if (mode != "hybrid") return false;
-      return scheduling::IsOfHybridNodes(name) ||
-             (board != nullptr && scheduling::CanBePartitionedInto(*board, name));
-    });
-    if (!serves) return;
-    Offer(1, Kind::kOptIn,
-          {scheduling::remedies::kInspectAgent,
-           fmt::format("inspect the agent of node {}: with label {}={} it has to run with its own "
-                       "device plugin and MPS",
-                       NameOf(node), cluster::kPartitioningLabel, mode)});
+  // Lacks a resource other than slices.
+  bool LacksOther(int node) const {
+    for (size_t r = 0; r < cls_.requests.size(); ++r) {
+      const int64_t asked = cls_.requests[r];
+      const bool lacks = asked > 0 && asked > after_.FreeOf(node)[r];
+      if (lacks && !cluster::IsSliceResource(t_.dimensions[r])) return true;
+    }
+    return false;
   }
 
   std::vector<int> LackingDimensions(int node) const {
@@ -205,7 +187,8 @@ class RemedyFinder {
       const int64_t kept = scheduling::LastinglyHeld(*t_.nodes[node], id);
       const int64_t total = CapacityOf(node, static_cast<size_t>(r)) - kept;
       if (total < cls_.requests[r]) {
-        too_much.push_back({cluster::ResourceName(id), cls_.requests[r], total, kept > 0});
+        too_much.push_back({cluster::ResourceName(id), cls_.requests[r], total, kept > 0,
+                            scheduling::IsKeptForMig(id, *t_.nodes[node])});
       }
     }
     Offer(1, Kind::kBiggerNode, scheduling::AddLargerNode(too_much, NameOf(node)));

@@ -28,6 +28,8 @@ struct RemedyInput {
 scheduling::Remedy FindRemedy(const RemedyInput& input, int cls, Allowance& allowance);
 
 bool NodeHasProfile(const Problem& problem, int node, uint16_t slice);
+// Nobody partitions the node's GPUs into slices that the class requests.
+bool NeedsOptIn(const Translation& t, const PodClass& cls, int node);
 // The first dimension of which the node has too little free; -1 if none.
 int LackingDimension(const Draft& draft, int cls, int node);
 

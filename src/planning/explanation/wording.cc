@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cluster/annotations.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::planning {
@@ -41,12 +40,6 @@ scheduling::SliceDemand DemandOf(const Translation& t, const PodClass& cls,
     most_gpus = std::max<int64_t>(most_gpus, node.gpu_count);
   }
   return {std::move(slices), *t.catalogue, t.problem.models, most_gpus, std::move(spend)};
-}
-
-std::string_view UnreportedSharingMode(const cluster::Node& node) {
-  if (cluster::IsManaged(node)) return "";
-  const std::string_view chosen = cluster::RequestedSharingMode(node);
-  return chosen == "mps" ? "mps" : chosen == "hybrid" ? "hybrid" : "";
 }
 
 std::string HolderOf(const Translation& t, const StagedResult& result, const SlotInTheWay& slot) {

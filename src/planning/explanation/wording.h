@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <string>
-#include <string_view>
 
 #include "planning/optimize/stages.h"
 #include "planning/translation/translate.h"
@@ -16,9 +15,6 @@ namespace nos::planning {
 scheduling::SliceDemand DemandOf(
     const Translation& translation, const PodClass& cls,
     std::function<void(int64_t)> spend = [](int64_t) {});
-// "mps" or "hybrid" if the node's label requests that mode but no agent has reported such GPUs;
-// else "".
-std::string_view UnreportedSharingMode(const cluster::Node& node);
 
 // The pod that holds an instance, in the snapshot or in the plan under construction: "a/b", or ""
 // if unknown.

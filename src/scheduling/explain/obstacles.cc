@@ -34,10 +34,10 @@ int64_t MostOf(const NodeInfo& node, const Shortfall& shortfall) {
   return most;
 }
 
-int64_t HeldByLesser(const cluster::Pod& pod, const NodeInfo& node, const std::string& resource) {
-  if (cluster::IsSliceResource(resource)) return std::numeric_limits<int64_t>::max();
+int64_t HeldByLesser(const cluster::Pod& pod, const NodeInfo& node, const Lack& lack) {
+  if (lack.slice) return std::numeric_limits<int64_t>::max();
   int64_t held = 0;
-  const cluster::ResourceId id = cluster::InternResource(resource);
+  const cluster::ResourceId id = cluster::InternResource(lack.resource);
   for (const auto& other : node.pods) {
     if (other->priority < pod.priority) held += cluster::RequestsOf(*other).Get(id);
   }
@@ -51,12 +51,19 @@ Lack LackOf(const NodeInfo& node, const Shortfall& shortfall) {
   lack.held = shortfall.used - lack.kept;
   lack.most = MostOf(node, shortfall) - lack.kept;
   lack.never = lack.asked > lack.most;
+  lack.slice = cluster::IsSliceResource(shortfall.resource) ||
+               cluster::IsManagedOn(node, shortfall.resource);
+  lack.beside_mig = IsKeptForMig(shortfall.resource, node);
   return lack;
 }
 
 }  // namespace
 
-bool IsSlice(const Lack& lack) { return cluster::IsSliceResource(lack.resource); }
+bool HasUsedInstances(const cluster::NodeGpus& gpus) {
+  return std::ranges::any_of(gpus.gpus, [](const cluster::Gpu& gpu) {
+    return std::ranges::any_of(gpu.instances, &cluster::Instance::used);
+  });
+}
 
 std::optional<Repartition> FindRepartition(const NodeInfo& node, const ResourceVector& requests) {
   const auto promised = cluster::FindInstances(node, requests);
@@ -99,15 +106,36 @@ Obstacles::Obstacles(const Cycle& cycle, const cluster::Pod& pod, const NodeInfo
     Add(plugin->Filter(cycle.state, pod, node), node);
   }
   give_way_ = std::ranges::all_of(nearest_.lacks, [&](const Lack& lack) {
-    return lack.asked - lack.free <= HeldByLesser(pod, node, lack.resource);
+    return lack.asked - lack.free <= HeldByLesser(pod, node, lack);
   });
-  if (std::ranges::any_of(nearest_.lacks, IsSlice))
-    nearest_.repartition = FindRepartition(node, requests_);
+  if (std::ranges::none_of(nearest_.lacks, &Lack::slice)) return;
+  needs_opt_in_ = !node.gpus.managed && std::ranges::all_of(nearest_.lacks, [](const Lack& lack) {
+    return !lack.slice || lack.allocatable == 0;
+  });
+  nearest_.repartition = FindRepartition(node, requests_);
+  if (nearest_.repartition || std::ranges::all_of(node.gpus.gpus, &cluster::Gpu::reported)) return;
+  // GPUs that no agent has reported count as empty.
+  NodeInfo reported = node;
+  for (cluster::Gpu& gpu : reported.gpus.gpus) gpu.reported = true;
+  nearest_.repartition = FindRepartition(reported, requests_);
+  nearest_.unreported = nearest_.repartition.has_value();
+}
+
+bool Obstacles::LacksOnlySlices() const {
+  return nearest_.objections.empty() && std::ranges::all_of(nearest_.lacks, &Lack::slice);
+}
+
+std::vector<const Lack*> Obstacles::FirstSlices() const {
+  std::vector<const Lack*> slices;
+  for (size_t i = 0; i < first_lacks_; ++i) {
+    if (nearest_.lacks[i].slice) slices.push_back(&nearest_.lacks[i]);
+  }
+  return slices;
 }
 
 size_t Obstacles::lacks() const {
   return static_cast<size_t>(std::ranges::count_if(
-      nearest_.lacks, [&](const Lack& lack) { return !nearest_.repartition || !IsSlice(lack); }));
+      nearest_.lacks, [&](const Lack& lack) { return !nearest_.repartition || !lack.slice; }));
 }
 
 std::tuple<bool, size_t, size_t, bool, double> Obstacles::Distance() const {
@@ -122,20 +150,25 @@ std::tuple<bool, size_t, size_t, bool, double> Obstacles::Distance() const {
 
 void Obstacles::Add(const Verdict& verdict, const NodeInfo& node) {
   if (verdict.fits()) return;
+  const bool first = none();
   AddReason({verdict.code, verdict.message}, node);
   for (const Reason& reason : verdict.more) AddReason(reason, node);
+  if (first) first_lacks_ = nearest_.lacks.size();
 }
 
 void Obstacles::AddReason(const Reason& reason, const NodeInfo& node) {
   const auto shortfalls = Shortfalls(requests_, node.allocatable, node.requested);
   const auto lack = std::ranges::find_if(shortfalls, [&](const Shortfall& s) {
-    return Insufficient(s.resource).message == reason.message;
+    return reason.message == Insufficient(s.resource).message ||
+           reason.message == ReasonOf(s, node).message;
   });
   if (lack == shortfalls.end()) {
     nearest_.objections.push_back(reason);
-  } else {
-    nearest_.lacks.push_back(LackOf(node, *lack));
+    return;
   }
+  Lack found = LackOf(node, *lack);
+  const auto same = std::ranges::find(nearest_.lacks, found.resource, &Lack::resource);
+  if (same == nearest_.lacks.end()) nearest_.lacks.push_back(std::move(found));
 }
 
 }  // namespace nos::scheduling

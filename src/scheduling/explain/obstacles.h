@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <tuple>
+#include <vector>
 
 #include "scheduling/cycle.h"
 #include "scheduling/explain.h"
@@ -14,8 +15,7 @@ namespace nos::scheduling {
 // Instances to create and destroy on the node's GPUs; absent: partitioning does not help.
 std::optional<Explanation::Repartition> FindRepartition(const cluster::NodeInfo& node,
                                                         const cluster::ResourceVector& requests);
-
-bool IsSlice(const Explanation::Lack& lack);
+bool HasUsedInstances(const cluster::NodeGpus& gpus);
 
 class Obstacles {
  public:
@@ -27,6 +27,11 @@ class Obstacles {
   size_t lacks() const;
   // True if less important pods hold all missing resources other than instances.
   bool GiveWay() const { return give_way_; }
+  // Missing slices, if the first filter that refuses the pod names them.
+  std::vector<const Explanation::Lack*> FirstSlices() const;
+  // Slices are missing, of which the node has none because nobody partitions its GPUs.
+  bool NeedsOptIn() const { return needs_opt_in_; }
+  bool LacksOnlySlices() const;
   // Sort key, nearest node first: node is down, resources it can never offer, number of obstacles,
   // needs partitioning, relative shortfall.
   std::tuple<bool, size_t, size_t, bool, double> Distance() const;
@@ -38,7 +43,8 @@ class Obstacles {
 
   const cluster::ResourceVector requests_;
   Explanation::Nearest nearest_;
-  bool give_way_ = false;
+  size_t first_lacks_ = 0;  // number of leading lacks that the first refusing filter names
+  bool give_way_ = false, needs_opt_in_ = false;
 };
 
 }  // namespace nos::scheduling

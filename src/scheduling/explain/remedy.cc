@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cluster/instance_search.h"
 #include "scheduling/explain/obstacles.h"
 #include "scheduling/explain/room.h"
 #include "scheduling/framework.h"
+#include "scheduling/packing/view.h"
 #include "scheduling/pod_names.h"
 #include "scheduling/steps.h"
 
@@ -21,6 +23,23 @@ using Nearest = Explanation::Nearest;
 using Room = Explanation::Room;
 
 constexpr int kMaxRounds = 5;  // of simulating steps and looking for further obstacles
+
+// The slices cannot be created on the scene's node now. `amounts`: "2 nvidia.com/mig-1g.5gb".
+Remedy ForMissing(const std::vector<std::string>& amounts, const Scene& scene) {
+  const cluster::NodeInfo& node = *scene.snapshot.Find(scene.node);
+  const bool whole_held = node.requested.Get(packing::WholeGpuResource()) > 0;
+  if (!node.gpus.managed || whole_held || HasUsedInstances(node.gpus)) {
+    return {remedies::kFreeResources,
+            fmt::format("make room for {} on node {}", Join(amounts, " and "), scene.node)};
+  }
+  if (!cluster::MayBePartitioned(node)) {
+    return {remedies::kLiftConstraints,
+            StepsFor({codes::kGpusBeingPartitioned, ""}, scene).front().text};
+  }
+  return {remedies::kInspectAgent,
+          fmt::format("inspect the agent's pod on node {}: its GPUs cannot be partitioned now",
+                      scene.node)};
+}
 
 // The changes that one node needs to accept the pod, simulated as far as possible.
 class Changes {
@@ -105,7 +124,7 @@ class Changes {
   void AddLacks() {
     std::vector<std::string> held, missing;
     for (const Lack& lack : left_.lacks) {
-      if (left_.repartition && IsSlice(lack)) continue;
+      if (left_.repartition && lack.slice) continue;  // its partitioner creates them
       const int64_t amount = lack.asked - lack.free;
       (lack.held < amount ? missing : held).push_back(AmountText(lack.resource, amount));
     }
@@ -114,10 +133,7 @@ class Changes {
       Add({FreeResources(held, node).text, false});
     }
     if (!missing.empty()) {
-      Add({fmt::format("make room for {} on node {}", Join(missing, " and "), node), false});
-    }
-    if (left_.repartition) {
-      Add({fmt::format("create {} on node {}", InstancesText(left_.repartition->made), node)});
+      Add({ForMissing(missing, seen_).text, false});
     }
   }
 
@@ -149,14 +165,57 @@ Remedy LargerNode(const Nearest& nearest, const SliceDemand& demand) {
   bool slices = false;
   for (const Lack& lack : nearest.lacks) {
     if (!lack.never) continue;
-    slices = slices || IsSlice(lack);
-    if (!IsSlice(lack)) others.push_back({lack.resource, lack.asked, lack.most, lack.kept > 0});
+    slices = slices || lack.slice;
+    if (lack.slice) continue;
+    others.push_back({lack.resource, lack.asked, lack.most, lack.kept > 0, lack.beside_mig});
   }
   if (!slices) return AddLargerNode(others, nearest.node);
   Remedy remedy = demand.ForNoNode();
   if (remedy.code != remedies::kAddNode) return remedy;
   for (const TooMuch& lack : others) remedy.text += " and " + AmountText(lack.resource, lack.asked);
   return remedy;
+}
+
+// The slices can be created on the node, and not by the pod's scheduler in this cycle.
+Remedy PartitionGpus(const Nearest& nearest) {
+  std::string text = fmt::format(
+      "create {} on node {}: the partitioner does so, or nos scheduler if the pod names it",
+      InstancesText(nearest.repartition->made), nearest.node);
+  if (nearest.unreported) {
+    text += fmt::format(
+        ", when the node's agent has reported its GPUs; if that lasts, inspect the agent's pod on "
+        "node {}",
+        nearest.node);
+  }
+  return {remedies::kPartitionGpus, std::move(text)};
+}
+
+// True if the node's GPUs could hold the slices if nothing used them.
+bool HoldsWhenEmpty(const cluster::NodeInfo& node, const cluster::Pod& pod) {
+  cluster::NodeInfo empty;
+  empty.node = std::make_shared<cluster::Node>();  // without a plan
+  empty.gpus = node.gpus;
+  for (cluster::Gpu& gpu : empty.gpus.gpus) {
+    gpu.instances.clear();
+    gpu.fixed = false;
+    gpu.reported = true;
+  }
+  return cluster::CanProvide(empty, cluster::RequestsOf(pod));
+}
+
+// If only slices are missing, and nobody can make room for them by ending pods.
+std::optional<Remedy> ForSlicesOf(const Nearest& nearest, const ExplainInput& input) {
+  const cluster::NodeInfo& node = *input.snapshot.Find(nearest.node);
+  const bool only_slices = std::ranges::all_of(nearest.lacks, &Lack::slice);
+  if (!only_slices || nearest.lacks.empty() || nearest.repartition || !node.gpus.managed) {
+    return std::nullopt;
+  }
+  if (!HoldsWhenEmpty(node, input.pod)) {
+    return DemandOf(input, Advertised::kCounted).ForNoNode();
+  }
+  if (!nearest.objections.empty()) return std::nullopt;
+  Remedy remedy = ForMissing({}, {input.snapshot, input.pod, nearest.node, input.reader});
+  return remedy.code == remedies::kFreeResources ? std::nullopt : std::optional(std::move(remedy));
 }
 
 // For a pod that its own scheduler will place without help; without a text for others.
@@ -242,9 +301,24 @@ std::optional<Remedy> ForImpossible(const SliceDemand& demand, const ExplainInpu
   return std::nullopt;
 }
 
+// The largest first, as in plans: by the part of a GPU, then by name.
+void Sort(const std::set<const gpu::Model*>& models, SliceDemand::Slices& slices) {
+  if (slices.size() < 2) return;
+  const auto rank = [&](const auto& slice) {
+    double size = 0;
+    for (const gpu::Model* model : models) {
+      const auto profile = model->FindProfile(slice.first);
+      if (!profile || !model->Allows(*profile)) continue;
+      size = std::max(size, static_cast<double>(model->profile(*profile).slots) / model->slots());
+    }
+    return std::pair(-size, slice.first);
+  };
+  std::ranges::sort(slices, {}, rank);
+}
+
 }  // namespace
 
-SliceDemand DemandOf(const ExplainInput& input) {
+SliceDemand DemandOf(const ExplainInput& input, Advertised which) {
   SliceDemand::Slices slices;
   std::set<const gpu::Model*> models;
   size_t most_gpus = 0;
@@ -254,8 +328,8 @@ SliceDemand DemandOf(const ExplainInput& input) {
     for (size_t i = 0; i < input.snapshot.size(); ++i) {
       const cluster::NodeInfo& node = input.snapshot.node(i);
       is_slice = is_slice || cluster::IsManagedOn(node, id);
-      // Another component may have partitioned GPUs that the catalogue does not know.
-      advertised = advertised || node.allocatable.Get(id) >= amount;
+      advertised =
+          advertised || (which == Advertised::kLeftOut && node.allocatable.Get(id) >= amount);
     }
     if (is_slice && !advertised && amount > 0)
       slices.emplace_back(cluster::ResourceName(id), amount);
@@ -269,6 +343,7 @@ SliceDemand DemandOf(const ExplainInput& input) {
       }
     }
   }
+  Sort(models, slices);
   return SliceDemand(std::move(slices), input.snapshot.catalogue(), {models.begin(), models.end()},
                      static_cast<int64_t>(most_gpus));
 }
@@ -288,18 +363,19 @@ Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainI
   if (!why.nearest) return RemedyForAll(why, input);
   const Nearest& nearest = *why.nearest;
   if (nearest.repartition && nearest.objections.empty() &&
-      std::ranges::all_of(nearest.lacks, IsSlice)) {
-    return {remedies::kPartitionGpus,
-            Changes(nearest.node, input).Text() +
-                ": the partitioner does so, or nos scheduler if the pod names it"};
+      std::ranges::all_of(nearest.lacks, &Lack::slice)) {
+    return PartitionGpus(nearest);
   }
   const std::optional<Changes> lifted = Lifted(liftable, input);
   const size_t lifts = lifted ? lifted->Count() : SIZE_MAX;
-  if (why.in_the_way && why.in_the_way->pods.size() <= lifts) {
+  const size_t opt_ins = liftable.opt_in ? 1 : SIZE_MAX;
+  if (why.in_the_way && why.in_the_way->pods.size() <= std::min(lifts, opt_ins)) {
     return WaitFor(why, *why.in_the_way, input.reader);
   }
+  if (opt_ins < lifts) return *liftable.opt_in;
   if (lifted) return {remedies::kLiftConstraints, lifted->Text() + lifted->Outcome()};
   if (std::ranges::any_of(nearest.lacks, &Lack::never)) return LargerNode(nearest, demand);
+  if (auto remedy = ForSlicesOf(nearest, input)) return *std::move(remedy);
   return {nearest.objections.empty() ? remedies::kFreeResources : remedies::kLiftConstraints,
           Changes(nearest.node, input).Text()};
 }

@@ -12,10 +12,14 @@ namespace nos::scheduling {
 // the pod; `by_priority` lacks resources that less important pods hold.
 struct Liftable {
   std::optional<Explanation::Nearest> plain, by_priority;
+  std::optional<Remedy> opt_in = {};  // of a node that lacks only slices
 };
 
-// The slices that the pod requests, and the GPU models that the cluster has or the catalogue knows.
-SliceDemand DemandOf(const ExplainInput& input);
+// Another component may have partitioned GPUs that the catalogue does not know.
+enum class Advertised { kLeftOut, kCounted };
+// The slices that the pod requests, without those of which a node advertises enough or with them,
+// and the GPU models that the cluster has or the catalogue knows.
+SliceDemand DemandOf(const ExplainInput& input, Advertised advertised = Advertised::kLeftOut);
 
 Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainInput& input);
 

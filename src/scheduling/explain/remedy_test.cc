@@ -128,6 +128,39 @@ TEST(ExplainRemedyTest, EvictsNothingWhileAgentHasYetToReportFreeInstances) {
   EXPECT_EQ(why.awaits_agent, "a");
 }
 
+// Nothing that could end is in use on the node.
+TEST(ExplainRemedyTest, FreesNothingOnGpusThatAreOnlyNotPartitionedNow) {
+  Node node = NodeOf("g", {{"cpu", "8"}},
+                     {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                      {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                      {"nvidia.com/gpu.count", "1"}});
+  node.meta.annotations["nos.nebuly.com/status-layout-0"] = "";
+  const Pod pod = Waiting({{"nvidia.com/mig-3g.20gb", "1"}}, 0);
+  const Framework waiting = Framework::Default();
+  node.meta.annotations["nos.nebuly.com/spec-partitioning-plan"] = "2";
+  const auto planned = Why({node}, {}, pod, waiting);
+  EXPECT_EQ(planned.remedy_code, remedies::kLiftConstraints);
+  EXPECT_THAT(planned.remedy, HasSubstr("has carried out its plan (plan 2)"));
+  EXPECT_EQ(planned.remedy, Why({node}, {}, pod).remedy);
+  node.meta.annotations.erase("nos.nebuly.com/spec-partitioning-plan");
+  node.resting_gpus = {0};
+  EXPECT_EQ(Why({node}, {}, pod, waiting).remedy_code, remedies::kInspectAgent);
+  EXPECT_EQ(Why({node}, {}, pod).remedy_code, remedies::kInspectAgent);
+}
+
+TEST(ExplainRemedyTest, CreatesWholeGpuOfHybridNode) {
+  Node node = NodeOf("h", {{"cpu", "8"}},
+                     {{"nos.nebuly.com/gpu-partitioning", "hybrid"},
+                      {"nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3"},
+                      {"nvidia.com/gpu.count", "1"}});
+  node.meta.annotations = {{"nos.nebuly.com/status-model-0", "H100-80GB+GPU+TIME-4"},
+                           {"nos.nebuly.com/status-other-model-0", "MPS-79GB"},
+                           {"nos.nebuly.com/status-layout-0", ""}};
+  EXPECT_EQ(
+      Why({node}, {}, Waiting({{"nvidia.com/gpu", "1"}}, 0), Framework::Default()).remedy_code,
+      remedies::kPartitionGpus);
+}
+
 TEST(ExplainRemedyTest, ResourceClaimsDoNotGatePodsOfOtherSchedulers) {
   Pod pod = Waiting({{"cpu", "1"}}, 0);
   pod.claims_devices = true;
@@ -169,6 +202,22 @@ TEST_F(ExplainQuotaTest, PriorityDoesNotPreemptUnderQuota) {
   EXPECT_FALSE(why.preemption);
   EXPECT_FALSE(why.priority_helps);
   EXPECT_EQ(why.remedy, "wait for the end of x/low on node n");
+}
+
+TEST_F(ExplainQuotaTest, JsonHasCodeOfQuotaGangAndGate) {
+  const auto code = [](const Explanation& why) {
+    return ToJson(why).at("reasons").at(0).at("code").as_string();
+  };
+  Pod pod = Waiting({{"cpu", "6"}}, 0);
+  EXPECT_EQ(code(WhyQuota(pod)), codes::kQuota);
+  const auto snapshot = testing::Snap({NodeOf("n", {{"cpu", "4"}})});
+  ExplainInput input{framework_, framework_, snapshot, pod};
+  input.gang = "1 of 3 are there";
+  EXPECT_EQ(code(Explain(input)), codes::kGangIncomplete);
+  input.beside = true;
+  EXPECT_EQ(code(Explain(input)), codes::kGangNotWhole);
+  pod.scheduling_gates = {"example.com/quota"};
+  EXPECT_EQ(code(Explain(input)), codes::kSchedulingGated);
 }
 
 TEST_F(ExplainQuotaTest, NamesPodsEvictedForQuota) {

@@ -397,7 +397,8 @@ std::vector<Step> StepsFor(const Reason& reason, const Scene& scene) {
   std::string text = VolumeStep(reason, scene.pod, node, scene.snapshot);
   if (text.empty()) text = StepForAll(reason, scene.pod, scene.snapshot);
   if (!text.empty()) return {{text}};
-  return {{fmt::format("change what excludes it from node {}: {}", scene.node, reason.message)}};
+  return {
+      {fmt::format("change what excludes it from node {}: {}", scene.node, reason.message), false}};
 }
 
 std::string StepForAll(const Reason& reason, const Pod& pod, const ClusterSnapshot& snapshot) {

@@ -192,13 +192,16 @@ std::string ToText(const Explanation& why, size_t width) {
 
 Json ToJson(const Explanation& why) {
   JsonArray reasons;
-  if (why.impossible) {
-    reasons.push_back(JsonObject{
-        {"code", why.impossible->code}, {"message", why.impossible->message}, {"nodes", 0}});
-  }
+  const auto add = [&](std::string_view code, const std::string& message, int nodes) {
+    if (message.empty()) return;
+    reasons.push_back(JsonObject{{"code", code}, {"message", message}, {"nodes", nodes}});
+  };
+  add(why.gate_code, why.gate, 0);
+  add(why.beside ? codes::kGangNotWhole : codes::kGangIncomplete, why.gang, 0);
+  add(codes::kQuota, why.quota, 0);
+  if (why.impossible) add(why.impossible->code, why.impossible->message, 0);
   for (const Diagnosis::Entry& entry : why.diagnosis.entries) {
-    reasons.push_back(
-        JsonObject{{"code", entry.code}, {"message", entry.message}, {"nodes", entry.nodes}});
+    add(entry.code, entry.message, entry.nodes);
   }
   JsonObject out{{"pod", why.pod},
                  {"priority", why.priority},

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "cluster/annotations.h"
+#include "scheduling/packing/view.h"
+
 namespace nos::scheduling {
 namespace {
 
@@ -38,6 +41,21 @@ std::vector<Shortfall> Shortfalls(const ResourceVector& requests, const Resource
       shortfalls.push_back(shortfall);
   }
   return shortfalls;
+}
+
+bool IsKeptForMig(cluster::ResourceId resource, const cluster::NodeInfo& node) {
+  if (resource != packing::WholeGpuResource()) return false;
+  const auto reported = node.node->allocatable.find(cluster::kWholeGpuResource);
+  return reported != node.node->allocatable.end() &&
+         reported->second.Value() > node.allocatable.Get(resource);
+}
+
+Reason ReasonOf(const Shortfall& shortfall, const cluster::NodeInfo& node) {
+  Reason reason = Insufficient(shortfall.resource);
+  if (IsKeptForMig(shortfall.resource, node)) {
+    reason.message += " beside GPUs that may be partitioned for MIG";
+  }
+  return reason;
 }
 
 bool Fits(const ResourceVector& requests, const ResourceVector& allocatable,

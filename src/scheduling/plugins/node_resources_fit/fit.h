@@ -12,6 +12,7 @@
 
 #include "cluster/resources.h"
 #include "cluster/snapshot.h"
+#include "scheduling/reasons.h"
 
 namespace nos::scheduling {
 
@@ -39,5 +40,10 @@ std::vector<Shortfall> Shortfalls(const cluster::ResourceVector& requests,
 // True if there is no shortfall. Does not allocate memory.
 bool Fits(const cluster::ResourceVector& requests, const cluster::ResourceVector& allocatable,
           const cluster::ResourceVector& used, Mig mig = Mig::kCount);
+
+// The resource is whole GPUs, and the node has more of them than count as allocatable because nos
+// may partition the others (cluster/snapshot.h).
+bool IsKeptForMig(cluster::ResourceId resource, const cluster::NodeInfo& node);
+Reason ReasonOf(const Shortfall& shortfall, const cluster::NodeInfo& node);
 
 }  // namespace nos::scheduling

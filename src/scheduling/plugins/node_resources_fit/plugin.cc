@@ -21,19 +21,6 @@ struct AskedForScore {
   std::vector<int64_t> amounts;
 };
 
-// GPUs that nos may partition are deducted from the node's whole GPUs (cluster/snapshot.h).
-bool KeptForMig(const Shortfall& shortfall, const cluster::NodeInfo& node) {
-  if (shortfall.resource != packing::WholeGpuResource()) return false;
-  const auto whole = node.node->allocatable.find(cluster::kWholeGpuResource);
-  return whole != node.node->allocatable.end() && whole->second.Value() > shortfall.allocatable;
-}
-
-Reason ReasonOf(const Shortfall& shortfall, const cluster::NodeInfo& node) {
-  Reason reason = Insufficient(shortfall.resource);
-  if (KeptForMig(shortfall, node)) reason.message += " beside GPUs that may be partitioned for MIG";
-  return reason;
-}
-
 bool AsksForGpus(const ResourceVector& requests) {
   return std::ranges::any_of(requests.entries(), [](const auto& entry) {
     return entry.first == packing::WholeGpuResource() || cluster::IsSliceResource(entry.first);

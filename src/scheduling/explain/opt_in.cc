@@ -1,0 +1,58 @@
+// How a node whose GPUs nos does not partition comes to provide slices.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "cluster/annotations.h"
+#include "gpu/shares.h"
+#include "scheduling/remedies.h"
+#include "scheduling/slice_reasons.h"
+
+namespace nos::scheduling {
+namespace {
+
+std::optional<int64_t> NumberAt(std::string_view label, const cluster::Node& node) {
+  const auto found = node.meta.labels.find(label);
+  return found == node.meta.labels.end() ? std::nullopt : ParseInt(found->second);
+}
+
+}  // namespace
+
+std::optional<Remedy> SliceDemand::OptIn(const cluster::Node& node) const {
+  const auto product = node.meta.labels.find(cluster::kProductLabel);
+  if (slices_.empty() || product == node.meta.labels.end()) return std::nullopt;
+  const std::string_view unserved = UnreportedSharingMode(node);
+  if (!unserved.empty()) return InspectAgent(node, unserved);
+  const bool shares = HasShares();
+  const auto mib = NumberAt(cluster::kMemoryLabel, node);
+  const gpu::Model* model = !shares ? catalogue_.FindByProduct(product->second)
+                            : mib   ? gpu::SharesOfMemory(*mib)
+                                    : nullptr;
+  if (model == nullptr || !Suits(*model)) return std::nullopt;
+  if (GpusFor(*model) > NumberAt(cluster::kCountLabel, node).value_or(1)) return std::nullopt;
+  return Remedy{
+      remedies::kOptInNode,
+      fmt::format("opt node {} in to partitioning (label {}={}): it has GPUs {}", node.meta.name,
+                  cluster::kPartitioningLabel, shares ? "mps" : "mig", product->second)};
+}
+
+// The node is opted in to partitioning, but its agent does not provide the slices (yet).
+std::optional<Remedy> SliceDemand::InspectAgent(const cluster::Node& node,
+                                                std::string_view mode) const {
+  const gpu::Model* board =
+      catalogue_.FindByProduct(node.meta.labels.find(cluster::kProductLabel)->second);
+  const bool serves = std::ranges::all_of(slices_, [&](const auto& slice) {
+    const std::string& name = slice.first;
+    if (gpu::IsShareResource(name)) return true;
+    if (mode != "hybrid") return false;
+    return IsOfHybridNodes(name) || (board != nullptr && CanBePartitionedInto(*board, name));
+  });
+  if (!serves) return std::nullopt;
+  return Remedy{remedies::kInspectAgent,
+                fmt::format("inspect the agent of node {}: with label {}={} it has to run with its "
+                            "own device plugin and MPS",
+                            node.meta.name, cluster::kPartitioningLabel, mode)};
+}
+
+}  // namespace nos::scheduling
