@@ -189,6 +189,8 @@ expect 'multiUser: true' sharing --set gpuPartitioner.migAgent.config.mps.multiU
 expect 'reset: gpu' sharing --set gpuPartitioner.migAgent.hybrid.reset=gpu
 expect_no 'reset:' sharing
 accepted --set gpuPartitioner.migAgent.hybrid.reset=node
+expect 'wholeOnMigNodes: true' sharing --set gpuPartitioner.migAgent.hybrid.wholeOnMigNodes=true
+expect_no wholeOnMigNodes sharing
 refuse 'reset' sharing --set gpuPartitioner.migAgent.hybrid.reset=always
 refuse 'needs devicePlugin.mode builtin' sharing --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
 # With Nebuly's device plugin the agent needs nothing of the node that MPS daemons need, and rights

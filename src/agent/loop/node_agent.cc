@@ -104,6 +104,11 @@ Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, c
   ObservedState round;
   round.mode = RequestedModeOf(modes_, *node);
   SharingSettings settings = SettingsOf(modes_, round.mode.per_gpu);
+  if (!round.mode.mps) {
+    settings.shares = false;
+    settings.time_slices = 0;
+    settings.parts.clear();
+  }
   for (const auto& mode : modes_) mode->Adapt(settings, *node, runner_.failures(), now);
   NOS_ASSIGN(round.devices, observer_.ReadDevices(settings, pods, offer_.Withdraws(), now));
   round.node = std::move(node);
