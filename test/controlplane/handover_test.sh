@@ -11,7 +11,7 @@ build=$2 node=handover-$$ team=team-handover-$$ release=nos-handover
 . "$(dirname "$0")/real_node.sh"
 
 # The node's machine: two GPUs, /dev/nvidia20 and 21; the instance with number n of GPU 20 has the
-# capabilities 22+2n and 23+2n. Their nodes are not on the host, as in the issue
+# capabilities 22+2n and 23+2n, of GPU 21 42+2n and 43+2n. Their nodes are not on the host, as in the issue
 # dra-driver-nvidia-gpu 787.
 readonly tty=4 control=18 uvm=19 gpu=20 other_gpu=21
 capability() { echo $((22 + 2 * $1)); }
@@ -32,6 +32,10 @@ make_machine() {
     mkdir -p "$folder/ci0"
     echo "DeviceFileMinor: $(capability "$instance")" >"$folder/access"
     echo "DeviceFileMinor: $(($(capability "$instance") + 1))" >"$folder/ci0/access"
+    folder=${folder/gpu$gpu/gpu$other_gpu}
+    mkdir -p "$folder/ci0"
+    echo "DeviceFileMinor: $(($(capability "$instance") + 20))" >"$folder/access"
+    echo "DeviceFileMinor: $(($(capability "$instance") + 21))" >"$folder/ci0/access"
   done
 }
 # describe_gpus: the driver's list, once it has UUIDs.
@@ -47,7 +51,7 @@ describe_gpus() {
   done < <(grep -oE '"uuid": *"GPU-[^"]*"' "$work/gpus.json" | grep -oE 'GPU-[^"]*')
   [ "$index" = 2 ] || fail "the double has $index GPUs"
 }
-# instance_at START: the number of the GPU instance there.
+# instance_at START: the number of the GPU instance there, of the first GPU.
 instance_at() {
   tr -d ' \n' <"$work/gpus.json" | grep -oE "\"id\":[0-9]+,\"profile\":\"[^\"]*\",\"start\":$1," |
     grep -oE '[0-9]+' | head -n 1
@@ -92,7 +96,7 @@ handover() { shows '.status.conditions[?(@.type=="nos.nebuly.com/DeviceHandover"
 # create_pod NAME PROFILE: sets NVIDIA_VISIBLE_DEVICES as images do, and makes nodes of all devices.
 create_pod() {
   local numbers
-  numbers=$(seq -f "$tty:%g" $control 41 | tr '\n' ' ')
+  numbers=$(seq -f "$tty:%g" $control 61 | tr '\n' ' ')
   expect created from "
 apiVersion: v1
 kind: Pod
@@ -121,7 +125,7 @@ sees() {
   [ "$got" = "$want" ] || fail "pod $1 should have
 $want
 and says: $said"
-  for number in $(seq $control 41); do
+  for number in $(seq $control 61); do
     if grep -q ":$number\$" <<<"$want"; then
       grep -qE "probe $tty:$number (0|6)$" <<<"$said" || fail "pod $1 cannot use $tty:$number: $said"
     else
@@ -160,6 +164,15 @@ create_pod small 1g.5gb
 running large
 running small
 sees large 4 void
+sees small 0 void
+
+say "of several devices the kubelet gives the one on the fullest GPU"
+expect deleted k delete pod small -n "$team"
+expect annotated k annotate node "$node" --overwrite nos.nebuly.com/spec-partitioning-plan=2 \
+  nos.nebuly.com/spec-layout-1=1g.5gb@0,1g.5gb@1,1g.5gb@2,1g.5gb@3,1g.5gb@4,1g.5gb@5
+allocatable 1g.5gb 7
+create_pod small 1g.5gb
+running small
 sees small 0 void
 
 say "a specification that another program removes is written again"
