@@ -62,6 +62,7 @@ void DescribeAgent(ConfigFields& f, Config& c) {
          "driverRoot.");
   f.Text("driverRoot", c.host.driver, "Root of the driver's files, as this process sees it.");
   f.Text("driverRootOnHost", c.host.driver_host, "The same, as the host sees it.");
+  f.Text("deviceRoot", c.host.dev, "The host's /dev, as this process sees it.");
   c.plugins.Describe(f);
   f.Text("podResourcesSocket", c.pod_resources.socket, "Socket of the kubelet's PodResources API.");
   f.Seconds(
@@ -163,8 +164,9 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
       {flags.node, metered, pod_resources, backend, modes, config.host, clock, look});
 
   // 4. Create the reconciler. Telemetry and probes start last, because they read all of the above.
-  agent::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),
-                     {&health, &metrics, strategy.rules(), modes});
+  agent::Agent agent(
+      config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),
+      {&health, &metrics, strategy.rules(), modes, [&] { return config.plugins.Handover(); }});
   reconcile::MeteredReconciler reconciler(agent, "agent", metrics);
   reconcile::RunnerOptions options = reconcile::ForNode(flags.node);
   options.relist_every = config.daemon.relist_every;
