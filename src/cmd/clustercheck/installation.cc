@@ -47,8 +47,8 @@ void CheckDefinition(const Snapshot& snapshot, std::string_view name, std::strin
   const Json* definition = FindDefinition(snapshot, name);
   const bool needed = !snapshot.Running(command).empty();
   if (definition == nullptr && !needed) {
-    return findings.NotChecked(
-        code, fmt::format("{} does not exist, and no {} runs", name, command));
+    return findings.NotChecked(code,
+                               fmt::format("{} does not exist, and no {} runs", name, command));
   }
   if (definition == nullptr) {
     return findings.Fail(code, fmt::format("{} does not exist, and the {} needs it", name, command),
@@ -86,15 +86,16 @@ void CheckDaemon(const Snapshot& snapshot, const Daemon& daemon, Findings& findi
   const std::string where =
       snapshot.nos_namespace.empty() ? "" : " in namespace " + snapshot.nos_namespace;
   if (running.empty() && daemon.optional) {
-    return findings.NotChecked(code, fmt::format("the {} is not installed{}", daemon.command, where));
+    return findings.NotChecked(code,
+                               fmt::format("the {} is not installed{}", daemon.command, where));
   }
   if (running.empty()) {
     return findings.Fail(code, fmt::format("the {} is not installed{}", daemon.command, where),
                          "install nos: docs/install.md");
   }
   for (const WorkloadFacts* one : running) {
-    const std::string state =
-        fmt::format("{} {} has {} of {} pods ready", one->kind, one->Key(), one->ready, one->desired);
+    const std::string state = fmt::format("{} {} has {} of {} pods ready", one->kind, one->Key(),
+                                          one->ready, one->desired);
     if (one->kind == "DaemonSet" && one->desired == 0) {
       findings.Warn(code, fmt::format("{} {} selects no node", one->kind, one->Key()),
                     "label a node: kubectl label node NODE nos.nebuly.com/gpu-partitioning=mig");
@@ -154,7 +155,8 @@ void CheckInstances(const Snapshot& snapshot, Findings& findings) {
   std::set<std::string> namespaces;
   for (const WorkloadFacts* one : snapshot.Running("partitioner")) namespaces.insert(one->ns);
   if (namespaces.size() > 1) {
-    findings.Fail("OneInstallation", "several namespaces have a partitioner, which act against each other",
+    findings.Fail("OneInstallation",
+                  "several namespaces have a partitioner, which act against each other",
                   "uninstall all but one", {namespaces.begin(), namespaces.end()});
   } else if (!namespaces.empty()) {
     findings.Ok("OneInstallation", "nos is installed in namespace " + *namespaces.begin());
@@ -212,7 +214,8 @@ void CheckLeaders(const Snapshot& snapshot, Findings& findings) {
     }
   }
   if (leaders == 0) return findings.NotChecked("LeaderElected", "no daemon elects a leader");
-  findings.FailIfAny("LeaderElected", without, Count(without.size(), "daemon") + " without a leader",
+  findings.FailIfAny("LeaderElected", without,
+                     Count(without.size(), "daemon") + " without a leader",
                      "kubectl -n NAMESPACE get lease; the log of each replica has the reason",
                      fmt::format("{} with a leader", Count(leaders, "daemon")));
 }

@@ -54,7 +54,8 @@ void CheckLabels(const Snapshot& snapshot, const std::vector<const NodeFacts*>& 
     for (const auto& [mode, count] : modes) {
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, mode);
     }
-    findings.Ok("NodesLabelled", fmt::format("{} labelled: {}", Count(labelled.size(), "node"), text));
+    findings.Ok("NodesLabelled",
+                fmt::format("{} labelled: {}", Count(labelled.size(), "node"), text));
   }
   findings.FailIfAny("PartitioningLabel", unknown,
                      "the label nos.nebuly.com/gpu-partitioning has a value that nos does not know",
@@ -62,10 +63,11 @@ void CheckLabels(const Snapshot& snapshot, const std::vector<const NodeFacts*>& 
   findings.WarnIfAny("OldLabel", old, "labels of the older prefix n8s.nebuly.ai are used",
                      "they still work; set nos.nebuly.com/gpu-partitioning instead",
                      "no node has labels of the older prefix only");
-  findings.WarnIfAny("LabelledWithoutGpu", without_gpu,
-                     "labelled nodes show no GPU: neither labels nvidia.com/gpu.product nor devices",
-                     "check the driver there, and GPU feature discovery; or set the labels by hand",
-                     "labelled nodes have GPUs");
+  findings.WarnIfAny(
+      "LabelledWithoutGpu", without_gpu,
+      "labelled nodes show no GPU: neither labels nvidia.com/gpu.product nor devices",
+      "check the driver there, and GPU feature discovery; or set the labels by hand",
+      "labelled nodes have GPUs");
 }
 
 // Pods of agents by node.
@@ -90,7 +92,8 @@ void CheckAgents(const Snapshot& snapshot, const std::vector<const NodeFacts*>& 
   const auto absent =
       NamesOf(labelled, [&](const NodeFacts& node) { return !agents.contains(node.name); });
   findings.FailIfAny(
-      "AgentOnNode", absent, fmt::format("{} without an agent", Count(absent.size(), "labelled node")),
+      "AgentOnNode", absent,
+      fmt::format("{} without an agent", Count(absent.size(), "labelled node")),
       "check taints of the node against migAgent.tolerations, and the label's mode: mps and hybrid "
       "need migAgent.mps.enabled",
       "every labelled node has an agent");
@@ -118,20 +121,21 @@ std::string Annotation(const NodeFacts& node, std::string_view key) {
 
 void CheckReports(const std::vector<const NodeFacts*>& labelled, Findings& findings) {
   const auto silent = NamesOf(labelled, [](const NodeFacts& node) { return !Reports(node); });
-  findings.FailIfAny("AgentReports", silent,
-                     fmt::format("{} without a report of GPUs", Count(silent.size(), "labelled node")),
-                     "the agent writes annotations status-gpu-*: read its log",
-                     "agents report GPUs of every labelled node");
+  findings.FailIfAny(
+      "AgentReports", silent,
+      fmt::format("{} without a report of GPUs", Count(silent.size(), "labelled node")),
+      "the agent writes annotations status-gpu-*: read its log",
+      "agents report GPUs of every labelled node");
   const auto behind = NamesOf(labelled, [](const NodeFacts& node) {
     const std::string spec = Annotation(node, cluster::kSpecPlan);
     return !spec.empty() && spec != Annotation(node, cluster::kStatusPlan);
   });
-  findings.WarnIfAny("PlanAcknowledged", behind,
-                     fmt::format("{} with a plan that is not acknowledged yet",
-                                 Count(behind.size(), "node")),
-                     "if this lasts longer than a minute: kubectl describe node NODE, Events "
-                     "PlanNotAcknowledged and PartitioningIncomplete",
-                     "every plan is acknowledged");
+  findings.WarnIfAny(
+      "PlanAcknowledged", behind,
+      fmt::format("{} with a plan that is not acknowledged yet", Count(behind.size(), "node")),
+      "if this lasts longer than a minute: kubectl describe node NODE, Events "
+      "PlanNotAcknowledged and PartitioningIncomplete",
+      "every plan is acknowledged");
 }
 
 void CheckConditions(const std::vector<const NodeFacts*>& labelled, Findings& findings) {
@@ -141,8 +145,8 @@ void CheckConditions(const std::vector<const NodeFacts*>& labelled, Findings& fi
       const auto found = node->conditions.find(type);
       if (found == node->conditions.end() || found->second != status) continue;
       const auto reason = node->reasons.find(type);
-      names.push_back(fmt::format("{} ({})", node->name,
-                                  reason == node->reasons.end() ? "" : reason->second));
+      names.push_back(
+          fmt::format("{} ({})", node->name, reason == node->reasons.end() ? "" : reason->second));
     }
     return names;
   };
@@ -154,10 +158,12 @@ void CheckConditions(const std::vector<const NodeFacts*>& labelled, Findings& fi
                      "GPUs change their MIG mode at the next reboot only",
                      "drain and reboot the node; until then its GPUs keep their mode",
                      "no node waits for a reboot");
-  findings.FailIfAny("NodeReady", NamesOf(labelled, [](const NodeFacts& node) {
-                       const auto found = node.conditions.find("Ready");
-                       return found != node.conditions.end() && found->second != "True";
-                     }),
+  findings.FailIfAny("NodeReady",
+                     NamesOf(labelled,
+                             [](const NodeFacts& node) {
+                               const auto found = node.conditions.find("Ready");
+                               return found != node.conditions.end() && found->second != "True";
+                             }),
                      "labelled nodes are not Ready", "kubectl describe node NODE",
                      "labelled nodes are Ready");
 }

@@ -161,6 +161,14 @@ const Json* Snapshot::ConfigOf(const WorkloadFacts& workload) const {
   return nullptr;
 }
 
+std::string Snapshot::AgentConfig(std::string_view group, std::string_view field) const {
+  for (const WorkloadFacts* agent : Running("agent")) {
+    if (const Json* config = ConfigOf(*agent))
+      return std::string(FindString(*config, group, field));
+  }
+  return "";
+}
+
 NodeFacts ReadNodeFacts(const Json& node) {
   NodeFacts facts;
   facts.name = FindString(node, "metadata", "name");
@@ -193,8 +201,7 @@ PodFacts ReadPodFacts(const Json& pod) {
   Each(
       pod,
       [&](const Json& owner) {
-        facts.owner =
-            fmt::format("{}/{}", FindString(owner, "kind"), FindString(owner, "name"));
+        facts.owner = fmt::format("{}/{}", FindString(owner, "kind"), FindString(owner, "name"));
       },
       "metadata", "ownerReferences");
   Each(
@@ -296,8 +303,8 @@ void Take(const Json& object, Snapshot& to) {
   if (kind == "EndpointSlice") to.endpoints.items.push_back(ReadEndpointFacts(object));
   if (kind == "Lease") to.leases.items.push_back(ReadLeaseFacts(object));
   if (kind == "RuntimeClass") {
-    to.runtime_classes.items.push_back(
-        fmt::format("{}={}", FindString(object, "metadata", "name"), FindString(object, "handler")));
+    to.runtime_classes.items.push_back(fmt::format("{}={}", FindString(object, "metadata", "name"),
+                                                   FindString(object, "handler")));
   }
   if (kind == "ClusterPolicy") to.cluster_policies.items.push_back(object);
   if (kind == "ElasticQuota" || kind == "CompositeElasticQuota") to.quotas.items.push_back(object);

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "codec/json.h"
+#include "gpu/catalogue.h"
 
 namespace nos::cmd {
 
@@ -103,8 +104,9 @@ struct AccessFacts {
 
 struct Snapshot {
   Time now{};
-  std::string own_version;   // of this command
-  std::string nos_namespace; // the flag; "": every namespace
+  std::string own_version;    // of this command
+  std::string nos_namespace;  // the flag; "": every namespace
+  const gpu::Catalogue* catalogue = &gpu::Catalogue::Builtin();
   Result<std::string> server_version = NotFound("not read");
   Read<Json> definitions;  // CustomResourceDefinitions of nos, without schemas
   Read<WorkloadFacts> deployments, daemon_sets, stateful_sets;
@@ -115,13 +117,15 @@ struct Snapshot {
   Read<LeaseFacts> leases;
   Read<std::string> runtime_classes;  // "name=handler"
   Read<Json> cluster_policies;
-  Read<Json> quotas;                       // both kinds: metadata and status
-  std::map<std::string, Json> configs;     // "namespace/name" -> the configuration in a ConfigMap
+  Read<Json> quotas;                    // both kinds
+  std::map<std::string, Json> configs;  // "namespace/name" -> the configuration in a ConfigMap
   std::vector<AccessFacts> access;
 
   // Workloads that run this command of nos, in the namespace of the flag.
   std::vector<const WorkloadFacts*> Running(std::string_view command) const;
   std::vector<const WorkloadFacts*> AllOfNos() const;
+  // The string at a path of the agent's configuration; "" if it is not known.
+  std::string AgentConfig(std::string_view group, std::string_view field) const;
   // The configuration of the workload; null if it could not be read.
   const Json* ConfigOf(const WorkloadFacts& workload) const;
 };

@@ -28,8 +28,8 @@ void Findings::Ok(std::string code, std::string message, std::vector<std::string
 
 void Findings::Warn(std::string code, std::string message, std::string remedy,
                     std::vector<std::string> objects) {
-  all_.push_back({topic_, std::move(code), Verdict::kWarning, std::move(message),
-                  std::move(remedy), std::move(objects)});
+  all_.push_back({topic_, std::move(code), Verdict::kWarning, std::move(message), std::move(remedy),
+                  std::move(objects)});
 }
 
 void Findings::Fail(std::string code, std::string message, std::string remedy,

@@ -77,8 +77,8 @@ Summary Summarize(const std::vector<Finding>& findings) {
 
 void AppendFinding(std::string& text, const Finding& finding, size_t width) {
   text += fmt::format("{:<{}}", Label(finding.verdict), kIndent);
-  std::string words = fmt::format("{}: {}", finding.code,
-                                  Printable(Shortened(finding.message, kLongestMessage)));
+  std::string words =
+      fmt::format("{}: {}", finding.code, Printable(Shortened(finding.message, kLongestMessage)));
   if (!finding.objects.empty()) words += ": " + Names(finding.objects);
   AppendWrapped(text, words, kIndent, width);
   if (finding.remedy.empty()) return;
