@@ -19,19 +19,24 @@ const std::vector<Right>& RightsOfThisCommand() {
   static const std::vector<Right> kRights{
       {"", "nodes", "", {"list"}},
       {"", "pods", "", {"list"}},
-      {"", "configmaps", "", {"get"}},
       {"apps", "deployments", "", {"list"}},
       {"apps", "daemonsets", "", {"list"}},
       {"apps", "statefulsets", "", {"list"}},
       {"apiextensions.k8s.io", "customresourcedefinitions", "", {"list"}},
       {"admissionregistration.k8s.io", "validatingwebhookconfigurations", "", {"list"}},
       {"admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", {"list"}},
-      {"discovery.k8s.io", "endpointslices", "", {"list"}},
-      {"coordination.k8s.io", "leases", "", {"list"}},
       {"node.k8s.io", "runtimeclasses", "", {"list"}},
       {"authorization.k8s.io", "subjectaccessreviews", "", {"create"}},
       {kQuotas, "elasticquotas", "", {"list"}},
       {kQuotas, "compositeelasticquotas", "", {"list"}}};
+  return kRights;
+}
+
+// Read in the namespaces of nos only.
+const std::vector<Right>& RightsInNamespaces() {
+  static const std::vector<Right> kRights{{"", "configmaps", "", {"get"}},
+                                          {"discovery.k8s.io", "endpointslices", "", {"list"}},
+                                          {"coordination.k8s.io", "leases", "", {"list"}}};
   return kRights;
 }
 
@@ -75,12 +80,13 @@ const std::map<std::string_view, std::vector<Right>>& RightsOfDaemons() {
   return kRights;
 }
 
-void AddRights(const std::string& who, const std::vector<Right>& rights,
+void AddRights(const std::string& who, const std::string& ns, const std::vector<Right>& rights,
                std::vector<AccessFacts>& to) {
   for (const Right& right : rights) {
     for (const std::string_view verb : right.verbs) {
       AccessFacts facts;
       facts.who = who;
+      facts.ns = ns;
       facts.group = right.group;
       facts.resource = right.resource;
       facts.subresource = right.subresource;
@@ -114,14 +120,17 @@ Answers Sort(const Snapshot& snapshot, bool own) {
 
 std::vector<AccessFacts> RightsToAskFor(const Snapshot& snapshot) {
   std::vector<AccessFacts> all;
-  AddRights("", RightsOfThisCommand(), all);
+  AddRights("", "", RightsOfThisCommand(), all);
+  std::set<std::string> namespaces;
+  for (const WorkloadFacts* workload : snapshot.AllOfNos()) namespaces.insert(workload->ns);
+  for (const std::string& ns : namespaces) AddRights("", ns, RightsInNamespaces(), all);
   std::set<std::string> asked;
   for (const auto& [command, rights] : RightsOfDaemons()) {
     for (const WorkloadFacts* workload : snapshot.Running(command)) {
       const std::string account =
           workload->service_account.empty() ? "default" : workload->service_account;
       const std::string who = fmt::format("system:serviceaccount:{}:{}", workload->ns, account);
-      if (asked.insert(fmt::format("{} {}", who, command)).second) AddRights(who, rights, all);
+      if (asked.insert(fmt::format("{} {}", who, command)).second) AddRights(who, "", rights, all);
     }
   }
   return all;

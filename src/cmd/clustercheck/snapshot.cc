@@ -133,7 +133,7 @@ std::string AccessFacts::Text() const {
   std::string text = verb + " " + resource;
   if (!subresource.empty()) text += "/" + subresource;
   if (!group.empty()) text += "." + group;
-  return text;
+  return ns.empty() ? text : text + " in namespace " + ns;
 }
 
 std::vector<const WorkloadFacts*> Snapshot::AllOfNos() const {
