@@ -12,6 +12,7 @@
 #include "agent/sharing_modes.h"
 #include "base/log.h"
 #include "cmd/catalogue_flag.h"
+#include "cmd/cli/nvml_library.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/daemon/outside_events.h"
@@ -19,7 +20,6 @@
 #include "cmd/daemons/agent_telemetry.h"
 #include "codec/json.h"
 #include "device/describe.h"
-#include "device/driver_files.h"
 #include "device/shared_backend.h"
 #include "kube/metered_transport.h"
 #include "kubelet/pod_resources_client.h"
@@ -81,16 +81,9 @@ void DescribeAgent(ConfigFields& f, Config& c) {
   });
 }
 
-// Without NVIDIA's container runtime the library is not among this container's own files.
 Result<std::unique_ptr<device::NvmlLibrary>> OpenLibrary(const AgentFlags& flags,
                                                          const Config& config) {
-  const std::string& path = flags.library.empty() ? config.library : flags.library;
-  auto library = device::NvmlLibrary::Open(path);
-  if (library.ok() || !path.empty()) return library;
-  const auto driver = device::FindDriverFiles(config.host);
-  if (!driver.ok()) return library;
-  const std::string file = device::PathOf("libnvidia-ml.so.1", *driver, config.host);
-  return file.empty() ? std::move(library) : device::NvmlLibrary::Open(file);
+  return OpenNvml(flags.library.empty() ? config.library : flags.library, config.host);
 }
 
 void StartOrWarn(device::NvmlEvents& watcher) {
