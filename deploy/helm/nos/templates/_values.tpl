@@ -21,6 +21,7 @@ The values of a chart are one object for all its templates; the first template c
 {{- include "nos.takeResources" . -}}
 {{- include "nos.takeSchedulerConfig" . -}}
 {{- include "nos.takeExporter" . -}}
+{{- include "nos.chooseGpuMetrics" . -}}
 {{- include "nos.withoutEffect" . -}}
 {{- $catalogue := dict -}}
 {{- range $part := list "models" "notPartitionable" "remove" -}}
@@ -190,6 +191,18 @@ The values of a chart are one object for all its templates; the first template c
 {{- end -}}
 {{- $_ := set $t "config" (mergeOverwrite (dict "export" (dict "walkai" $to)) (deepCopy $t.config)) -}}
 {{- include "nos.note" (dict "root" $ "text" "clusterInfoExporter: the telemetry server sends the snapshots (docs/telemetry-export.md).") -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The GPU Operator's DCGM exporter has the same metrics under the same names. */ -}}
+{{- define "nos.chooseGpuMetrics" -}}
+{{- $t := .Values.gpuPartitioner.migAgent.telemetry -}}
+{{- if not (kindIs "bool" $t.gpuMetrics) -}}
+{{- $operator := .Capabilities.APIVersions.Has "nvidia.com/v1/ClusterPolicy" -}}
+{{- $_ := set $t "gpuMetrics" (not $operator) -}}
+{{- if $operator -}}
+{{- include "nos.note" (dict "root" . "text" "gpuPartitioner.migAgent.telemetry.gpuMetrics is false, because the GPU Operator is installed and its DCGM exporter has the same metrics. Without that exporter set it to true.") -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
