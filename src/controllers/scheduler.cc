@@ -184,7 +184,8 @@ void Scheduler::ApplyNode(const Node& before, const Node& after, Time now) {
   }
   if (after == nullptr) {
     engine_.RemoveNode(before->meta.name);
-    return queue_.OnClusterEvent({ClusterEvent::Kind::kNodeRemoved, before, {}, {}, {}, {}}, now);
+    queue_.OnClusterEvent({ClusterEvent::Kind::kNodeRemoved, before, {}, {}, {}, {}}, now);
+    return Released(departed_.OnNodeRemoved(before->meta.name), now);
   }
   if (before != nullptr && SameToScheduling(*before, *after)) return;
   engine_.SetNode(Rested(after, partition_requests_.Resting(after->meta.name, now)));
@@ -314,7 +315,7 @@ void Scheduler::ExpireTimeouts(Time now) {
   Released(departed_.TakeExpired(now), now);
 }
 
-// Wakes pods that wait for GPUs of deleted pods.
+// Wakes pods that wait for GPUs or quota of deleted pods.
 void Scheduler::Released(const std::vector<Pod>& departed, Time now) {
   for (const Pod& pod : departed) {
     queue_.OnClusterEvent({ClusterEvent::Kind::kPodLeft, {}, {}, pod, {}, {}}, now);

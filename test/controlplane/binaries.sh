@@ -2,7 +2,8 @@
 # in */go.mod, and finds files for tests in such a module. Sourced by script/controlplane.
 # shellcheck shell=bash
 
-programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl kubelet helm kustomize crane)
+programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl kubelet helm kustomize crane
+  containerd containerd-shim-runc-v2 ctr)
 declare -A package_of=(
   [etcd]=go.etcd.io/etcd/server/v3
   [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
@@ -14,35 +15,49 @@ declare -A package_of=(
   [helm]=helm.sh/helm/v3/cmd/helm
   [kustomize]=sigs.k8s.io/kustomize/kustomize/v5
   [crane]=github.com/google/go-containerregistry/cmd/crane
+  [containerd]=github.com/containerd/containerd/v2/cmd/containerd
+  [containerd-shim-runc-v2]=github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2
+  [ctr]=github.com/containerd/containerd/v2/cmd/ctr
 )
 # Older versions lack features that we use: `kubectl create token` and waiting for creation; etcd
-# without fsync.
-declare -A oldest=([kubectl]=1.31.0 [etcd]=3.5.0)
+# without fsync; CDI in containerd, whose three programs are of one version.
+declare -A oldest=([kubectl]=1.31.0 [etcd]=3.5.0 [containerd]=2.0.0 [containerd-shim-runc-v2]=2.0.0 [ctr]=2.0.0)
 
 modules=$PWD/test/controlplane
 pinned=$(cat "$modules"/{kubernetes,kwok}/go.mod "$modules"/{kubernetes,kwok}/go.sum | sha256sum | cut -c1-16)
 caches=${NOS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/nos}
 cache=$caches/controlplane/$pinned/bin
-# Not part of the hash above: a new crane needs no new control plane.
+# Not part of the hash above: a new crane or containerd needs no new control plane.
 crane_cache=$caches/crane/$(cat "$modules"/crane/go.{mod,sum} | sha256sum | cut -c1-16)/bin
+containerd_cache=$caches/containerd/$(cat "$modules"/containerd/go.{mod,sum} | sha256sum | cut -c1-16)/bin
 declare -A path_of=()
 
 # module_of NAME: the directory of the Go module that pins it.
 module_of() {
   case $1 in
     kwok | crane) echo "$modules/$1" ;;
+    containerd* | ctr) echo "$modules/containerd" ;;
     *) echo "$modules/kubernetes" ;;
   esac
 }
 
 # cache_of NAME: the folder that it is built into.
-cache_of() { [ "$1" = crane ] && echo "$crane_cache" || echo "$cache"; }
+cache_of() {
+  case $1 in
+    crane) echo "$crane_cache" ;;
+    containerd* | ctr) echo "$containerd_cache" ;;
+    *) echo "$cache" ;;
+  esac
+}
 
 # recent_enough NAME PATH
 recent_enough() {
   local least=${oldest[$1]:-} version asked=(--version)
   [ -n "$least" ] || return 0
-  [ "$1" = kubectl ] && asked=(version --client)
+  case $1 in
+    kubectl) asked=(version --client) ;;
+    containerd-shim-*) asked=(-v) ;;
+  esac
   version=$("$2" "${asked[@]}" 2>/dev/null | grep -m1 -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n 1)
   [ "$(printf '%s\n' "$least" "$version" | sort -V | head -n 1)" = "$least" ]
 }
@@ -118,6 +133,7 @@ link_flags() {
           "$each" "$each" "$(cut -d. -f2 <<<"$version")"
       done
       ;;
+    containerd* | ctr) printf ' -X github.com/containerd/containerd/v2/version.Version=%s' "$version" ;;
     crane) printf ' -X github.com/google/go-containerregistry/cmd/crane/cmd.Version=%s' "$version" ;;
     helm) printf ' -X helm.sh/helm/v3/internal/version.version=%s' "$version" ;;
     kustomize) printf ' -X sigs.k8s.io/kustomize/api/provenance.version=%s' "$version" ;;

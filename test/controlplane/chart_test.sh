@@ -187,6 +187,15 @@ refuse 'mode' render --set gpuPartitioner.migAgent.devicePlugin.mode=other
 accepted --set gpuPartitioner.migAgent.mps.enabled=true
 accepted --set gpuPartitioner.migAgent.mps.enabled=true --set gpuPartitioner.migAgent.nodeSelector.pool=gpu \
   --set gpuPartitioner.migAgent.config.mps.multiUser=true
+# With a folder of shared memory neither the agent nor pods use the host's IPC namespace.
+shared_folder() {
+  render -s templates/agent.yaml --set gpuPartitioner.migAgent.mps.enabled=true \
+    --set gpuPartitioner.migAgent.mps.shmFolder=/run/nos/mps-shm
+}
+expect_no hostIPC shared_folder
+for part in 'shmFolder: /run/nos/mps-shm' 'mountPath: /dev/shm' 'path: /run/nos/mps-shm' 'hostPID: true'; do
+  expect "$part" shared_folder
+done
 sharing() { render -s templates/agent.yaml --set gpuPartitioner.migAgent.mps.enabled=true "$@"; }
 for part in 'hostIPC: true' 'hostPID: true' '"compute,utility"' 'path: /run/nos/mps' 'memory: 2Gi' '- mps' \
   'enabled: true'; do
@@ -202,6 +211,8 @@ expect 'multiUser: true' sharing --set gpuPartitioner.migAgent.config.mps.multiU
 expect 'reset: gpu' sharing --set gpuPartitioner.migAgent.hybrid.reset=gpu
 expect_no 'reset:' sharing
 accepted --set gpuPartitioner.migAgent.hybrid.reset=node
+expect 'wholeOnMigNodes: true' sharing --set gpuPartitioner.migAgent.hybrid.wholeOnMigNodes=true
+expect_no wholeOnMigNodes sharing
 refuse 'reset' sharing --set gpuPartitioner.migAgent.hybrid.reset=always
 refuse 'needs devicePlugin.mode builtin' sharing --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
 # With Nebuly's device plugin the agent needs nothing of the node that MPS daemons need, and rights

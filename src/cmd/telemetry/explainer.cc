@@ -53,7 +53,7 @@ scheduling::EvictionUnit UnitOf(const SharedPod& pod, const ClusterObjects& obje
   return unit;
 }
 
-// Victims of a reclaim to which the pod's quota gives a right.
+// Victims of a reclaim that the pod's quota guarantees.
 std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
                                                   const SharedPod& pod, scheduling::Engine& engine,
                                                   cluster::ClusterSnapshot snapshot,

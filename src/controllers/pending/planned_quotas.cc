@@ -132,12 +132,40 @@ class QuotaUse {
   std::map<size_t, quota::Amounts> leaving_;  // by account
 };
 
+// The nominated pods that borrow. A pod of lower priority must not take its own share of min before
+// such a pod of the same quota: the scheduler would evict it again, and its successor would come
+// back, for ever.
+class Borrowers {
+ public:
+  void Add(const Charged& each) {
+    int32_t& highest = highest_.try_emplace(each.account, each.pod->priority).first->second;
+    highest = std::max(highest, each.pod->priority);
+  }
+  bool Precede(const Charged& each) const {
+    const auto found = highest_.find(each.account);
+    return found != highest_.end() && found->second > each.pod->priority;
+  }
+
+ private:
+  std::map<size_t, int32_t> highest_;  // priority by account
+};
+
 // Admits pods one after the other. All members of a gang are admitted at the turn of its first one.
 class Admission {
  public:
-  // `charged`: the pods that have a quota, by index in the list of pods.
-  Admission(QuotaUse use, std::map<size_t, Charged> charged, GangedPods& ganged)
+  // The pods that a round may admit. kGuaranteedFirst: those that min covers, but for those that a
+  // nominated borrower of the same quota precedes.
+  enum class Round { kGuaranteedFirst, kGuaranteed, kAll };
+
+  // `charged`: the pods that have a quota, by index in the list of pods. `promised`: borrowers that
+  // are not among them.
+  Admission(QuotaUse use, std::map<size_t, Charged> charged, const std::vector<Charged>& promised,
+            GangedPods& ganged)
       : use_(std::move(use)), charged_(std::move(charged)), ganged_(ganged) {
+    for (const Charged& each : promised) borrowers_.Add(each);
+    for (const auto& [i, each] : charged_) {
+      if (!each.pod->nominated_node.empty() && !use_.IsGuaranteed(each)) borrowers_.Add(each);
+    }
     for (planning::Gang& gang : ganged_.gangs) {
       for (const int member : gang.members) gang_of_[static_cast<size_t>(member)] = &gang;
     }
@@ -146,22 +174,24 @@ class Admission {
   void Count(const std::vector<Charged>& promised) {
     for (const Charged& each : promised) use_.Add(each);
   }
-  void AdmitAll(const std::vector<size_t>& order, bool only_guaranteed) {
+  void AdmitAll(const std::vector<size_t>& order, Round round) {
+    std::set<const planning::Gang*> seen;
     for (const size_t i : order) {
       const auto gang = gang_of_.find(i);
-      if (gang != gang_of_.end()) {
-        AdmitGang(*gang->second, order, only_guaranteed);
-      } else if (!admitted_.contains(i)) {
-        (void)Admit(i, only_guaranteed);
+      if (gang == gang_of_.end()) {
+        if (!admitted_.contains(i)) (void)Admit(i, round);
+      } else if (gang->second->problem.empty() && seen.insert(gang->second).second) {
+        AdmitGang(*gang->second, order, round);
       }
     }
   }
   const Refusals& refused() const { return refused_; }
 
  private:
-  bool Admit(size_t i, bool only_guaranteed) {
+  bool Admit(size_t i, Round round) {
     if (const auto found = charged_.find(i); found != charged_.end()) {
-      if (only_guaranteed && !use_.IsGuaranteed(found->second)) return false;
+      if (round == Round::kGuaranteedFirst && borrowers_.Precede(found->second)) return false;
+      if (round != Round::kAll && !use_.IsGuaranteed(found->second)) return false;
       if (auto refusal = use_.WhyNot(found->second)) {
         refused_.insert_or_assign(i, *std::move(refusal));
         return false;
@@ -174,24 +204,22 @@ class Admission {
   }
 
   // Admits as many members as the gang lacks, or none. Further members are optional.
-  void AdmitGang(planning::Gang& gang, const std::vector<size_t>& order, bool only_guaranteed) {
+  void AdmitGang(planning::Gang& gang, const std::vector<size_t>& order, Round round) {
     const auto waits = [&](size_t i) {
       const auto own = gang_of_.find(i);
       return own != gang_of_.end() && own->second == &gang && !admitted_.contains(i);
     };
-    if (!gang.problem.empty() || !seen_.insert({&gang, only_guaranteed}).second) return;
     const QuotaUse before = use_;
     const std::set<size_t> admitted = admitted_;
     for (const size_t i : order) {
-      if (waits(i)) (void)Admit(i, only_guaranteed);
+      if (waits(i)) (void)Admit(i, round);
     }
     const auto count = static_cast<int>(std::ranges::count_if(
         gang.members, [&](int i) { return admitted_.contains(static_cast<size_t>(i)); }));
     if (count >= std::min(gang.Lacking(), static_cast<int>(gang.members.size()))) return;
     use_ = before;
     admitted_ = admitted;
-    if (only_guaranteed) return;
-    RefuseGang(gang);
+    if (round == Round::kAll) RefuseGang(gang);
   }
 
   // Refuses also members that the quota would admit alone.
@@ -211,9 +239,9 @@ class Admission {
 
   QuotaUse use_;
   const std::map<size_t, Charged> charged_;
+  Borrowers borrowers_;
   GangedPods& ganged_;
   std::map<size_t, planning::Gang*> gang_of_;
-  std::set<std::pair<const planning::Gang*, bool>> seen_;
   std::set<size_t> admitted_;
   Refusals refused_;
 };
@@ -274,13 +302,18 @@ std::vector<std::string> FindClaimsBeyondQuota(const SliceReservations& claims,
     return out;
   };
   const std::vector<Charged> shares = use.AddGuaranteed(charged(chosen));
+  Borrowers borrowers;
+  for (const Charged& share : shares) borrowers.Add(share);
   std::vector<Charged> others = charged(kept);
-  std::erase_if(others, [&](const Charged& each) {
+  const auto keep = [&](const Charged& each, bool behind_borrowers) {
+    if (!behind_borrowers && borrowers.Precede(each)) return false;
     const bool stays = use.IsGuaranteed(each) && !use.WhyNot(each);
     if (stays) use.Add(each);
     return stays;
-  });
+  };
+  std::erase_if(others, [&](const Charged& each) { return keep(each, false); });
   for (const Charged& share : shares) use.Add(share);
+  std::erase_if(others, [&](const Charged& each) { return keep(each, true); });
   std::vector<std::string> beyond;
   for (const Charged& each : others) {
     use.WhyNot(each) ? beyond.push_back(each.pod->Key()) : use.Add(each);
@@ -317,17 +350,25 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
     const auto account = ledger.balance().AccountOf(pod->meta.ns);
     if (account) charged[i] = {pod, *account, quota::ChargeOf(*pod, nullptr, planned_rules)};
   }
-  // The order decides who may borrow: guaranteed requests of nominated pods, then of pending pods,
-  // then nominated pods that borrow, then pending pods that borrow.
+  // The order decides who may borrow:
+  // 1. nominated pods that their quotas cover, then such pending pods that no nominated borrower of
+  //    their quota precedes,
+  // 2. nominated pods that borrow,
+  // 3. the other pods that their quotas cover,
+  // 4. pending pods that borrow.
   QuotaUse use(ledger, pods);
   const std::vector<Charged> shares =
       use.AddGuaranteed(PromisedBeside(ganged, ledger, pods, snapshot, frameworks));
-  Admission admission(std::move(use), std::move(charged), ganged);
+  Admission admission(std::move(use), std::move(charged), shares, ganged);
   std::vector<size_t> first = order;
   std::erase_if(first, [&](size_t i) { return last.contains(ganged.pods[i]->Key()); });
-  admission.AdmitAll(first, true);
+  std::vector<size_t> nominated = order;
+  std::erase_if(nominated, [&](size_t i) { return ganged.pods[i]->nominated_node.empty(); });
+  admission.AdmitAll(first, Admission::Round::kGuaranteedFirst);
   admission.Count(shares);
-  admission.AdmitAll(order, false);
+  admission.AdmitAll(nominated, Admission::Round::kAll);
+  admission.AdmitAll(first, Admission::Round::kGuaranteed);
+  admission.AdmitAll(order, Admission::Round::kAll);
   RefusedByQuota out;
   for (const auto& [i, refusal] : admission.refused()) out.emplace_back(ganged.pods[i], refusal);
   LeaveOut(admission.refused(), ganged);

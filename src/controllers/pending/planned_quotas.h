@@ -28,8 +28,9 @@ using RefusedByQuota = std::vector<std::pair<std::shared_ptr<const cluster::Pod>
 
 // Removes refused pods from `ganged`. A gang is admitted with as many members as it lacks, or
 // refused as a whole. A refused gang stays in `ganged` with the refusal as its problem. Guaranteed
-// requests come before borrowed ones. Within each, nominated pods come first, then others by
-// priority and age. Pods in `last`, given by key, come after all others. `snapshot` holds running
+// requests come before borrowed ones, except behind a nominated pod of the same quota and of higher
+// priority. Within each, nominated pods come first, then others by priority and age. Pods in
+// `last`, given by key, come after all others. `snapshot` holds running
 // pods and slice reservations, `pods` all pods.
 RefusedByQuota LeaveOutRefused(GangedPods& ganged,
                                const std::vector<std::shared_ptr<const cluster::Pod>>& pods,

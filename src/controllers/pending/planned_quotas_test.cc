@@ -81,6 +81,23 @@ TEST_F(PlannedQuotasTest, AdmitsPodsByPriority) {
   EXPECT_EQ(Admit({PodOf("a", "low", 3), PodOf("a", "high", 3, 5)}), "high | low");
 }
 
+// The scheduler would evict a pod of lower priority for it again.
+TEST_F(PlannedQuotasTest, AdmitsNominatedBorrowerBeforeLowerPriorityOfItsQuota) {
+  const auto nominated = PodOf("a", "high", 3, 9);
+  nominated->nominated_node = "n";
+  EXPECT_EQ(Admit({PodOf("a", "low", 2), nominated}), "high | low");
+  EXPECT_EQ(Admit({PodOf("a", "equal", 2, 9), nominated}), "equal | high");
+  EXPECT_EQ(Admit({PodOf("b", "other", 2), nominated}), "other | high");
+}
+
+// What it leaves over goes to the pods that their quota covers.
+TEST_F(PlannedQuotasTest, AdmitsGuaranteedPodsBehindNominatedBorrower) {
+  const auto nominated = PodOf("b", "beyond", 5, 9);
+  nominated->nominated_node = "n";
+  EXPECT_EQ(Admit({PodOf("a", "borrows", 3, 5), PodOf("b", "covered", 2), nominated}),
+            "covered | borrows beyond");
+}
+
 // Its scheduler would not charge it, because it has no node.
 TEST_F(PlannedQuotasTest, UnplaceablePodDoesNotBlockOthers) {
   EXPECT_EQ(Admit({PodOf("a", "hopeless", 4, 9), PodOf("a", "p", 2)}, "a/hopeless"),

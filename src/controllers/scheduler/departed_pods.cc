@@ -87,8 +87,7 @@ void DepartedPods::Add(const cluster::Pod& pod, Time now) {
       std::ranges::any_of(held.entries(), [](const auto& entry) { return entry.second > 0; });
   if (!any) return;
   Pod stand_in = MakeStandIn(pod, held, now);
-  engine_.SetPod(stand_in);
-  terminating_.OnPod(stand_in->Key(), stand_in, false);
+  if (engine_.snapshot().Find(pod.node_name) != nullptr) Count(stand_in);
   Log(LogLevel::kInfo, "holding GPUs of a Pod that was deleted before it ended",
       {{"pod", pod.Key()}, {"node", pod.node_name}});
   const std::string key = stand_in->Key();
@@ -96,6 +95,16 @@ void DepartedPods::Add(const cluster::Pod& pod, Time now) {
       std::chrono::seconds(std::clamp<int64_t>(pod.grace_seconds, 0, kMaxGraceSeconds));
   StandIn& added = stand_ins_[key] = {std::move(stand_in), grace, now, now};
   added.until = now + Longest(added);
+}
+
+void DepartedPods::Count(const Pod& stand_in) {
+  engine_.SetPod(stand_in);
+  terminating_.OnPod(stand_in->Key(), stand_in, false);
+}
+
+void DepartedPods::Uncount(const std::string& key) {
+  terminating_.OnPod(key, nullptr, false);
+  engine_.RemovePod(key);
 }
 
 // True if the node's agent reports who holds each of its resources.
@@ -118,13 +127,25 @@ std::vector<DepartedPods::Pod> DepartedPods::OnNode(const Node& before, const No
   const bool reported = before != nullptr && !cluster::ReportTheSame(*before, *after);
   std::vector<std::string> over;
   for (auto& [key, stand_in] : stand_ins_) {
-    if (stand_in.pod->node_name != after->meta.name || scheduling::IsLost(*after)) continue;
+    if (stand_in.pod->node_name != after->meta.name) continue;
+    if (before == nullptr) Count(stand_in.pod);
+    if (scheduling::IsLost(*after)) continue;
     if (back) stand_in.until = now + Longest(stand_in);
     if (reported && !back && now >= stand_in.since + kReportDelay && AgentReports(stand_in)) {
       over.push_back(key);
     }
   }
   return Remove(over);
+}
+
+std::vector<DepartedPods::Pod> DepartedPods::OnNodeRemoved(const std::string& node) {
+  std::vector<Pod> uncounted;
+  for (const auto& [key, stand_in] : stand_ins_) {
+    if (stand_in.pod->node_name != node) continue;
+    Uncount(key);
+    uncounted.push_back(stand_in.pod);
+  }
+  return uncounted;
 }
 
 std::vector<DepartedPods::Pod> DepartedPods::TakeExpired(Time now) {
@@ -155,8 +176,7 @@ std::vector<DepartedPods::Pod> DepartedPods::Remove(const std::vector<std::strin
   std::vector<Pod> removed;
   removed.reserve(keys.size());
   for (const std::string& key : keys) {
-    terminating_.OnPod(key, nullptr, false);
-    engine_.RemovePod(key);
+    Uncount(key);
     removed.push_back(stand_ins_.extract(key).mapped().pod);
   }
   return removed;

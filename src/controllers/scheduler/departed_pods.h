@@ -17,7 +17,7 @@
 // - when the pod's own grace period is over: after the deletion of an object the kubelet gives the
 //   containers that long (kubernetes pkg/kubelet/pod_workers.go, calculateEffectiveGracePeriod).
 // While the node is lost or absent neither time runs, because its kubelet does not know of the
-// deletion.
+// deletion. A stand-in on an absent node uses no quota; it counts again if the node returns.
 //
 // Owned by one thread.
 #pragma once
@@ -45,9 +45,11 @@ class DepartedPods {
 
   // REQUIRES: the pod had a node and is no longer in the engine.
   void Add(const cluster::Pod& pod, Time now);
-  // Both change the engine and return the stand-ins that they removed from it. The engine has
+  // They change the engine and return the stand-ins that they removed from it. The engine has
   // `after` already. A null `before`: the node is new.
   std::vector<Pod> OnNode(const Node& before, const Node& after, Time now);
+  // The engine has removed the node. Returns the stand-ins that no longer use their quota.
+  std::vector<Pod> OnNodeRemoved(const std::string& node);
   std::vector<Pod> TakeExpired(Time now);
   std::optional<Time> NextDue() const;
 
@@ -58,6 +60,8 @@ class DepartedPods {
     Time since, until;
   };
 
+  void Count(const Pod& stand_in);
+  void Uncount(const std::string& key);
   bool AgentReports(const StandIn& stand_in) const;
   Duration Longest(const StandIn& stand_in) const;
 

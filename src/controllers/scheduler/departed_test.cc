@@ -15,10 +15,11 @@ class DepartedPodsTest : public SchedulerFixture {
     ASSERT_EQ(NodeOf("old"), "n");
   }
   // A node with one whole GPU, which no agent reports.
-  void Node(const JsonArray& taints) {
+  void Node(const JsonArray& taints) { Node("n", taints); }
+  void Node(const std::string& name, const JsonArray& taints) {
     api_.Put(
         {{"kind", "Node"},
-         {"metadata", {{"name", "n"}}},
+         {"metadata", {{"name", name}}},
          {"spec", {{"taints", taints}}},
          {"status", {{"allocatable", {{"cpu", "9"}, {"pods", "110"}, {"nvidia.com/gpu", "1"}}}}}});
   }
@@ -69,6 +70,33 @@ TEST_F(DepartedPodsTest, GracePeriodBeginsWhenLostNodeReturns) {
   EXPECT_EQ(NodeOf("new"), "");
   RunFor(seconds(12));
   EXPECT_EQ(NodeOf("new"), "n");
+}
+
+// Both may run elsewhere at once, and wait for the device when the node returns.
+TEST_F(DepartedPodsTest, AbsentNodeKeepsItsDevicesButNoQuota) {
+  api_.Put({{"apiVersion", "nos.nebuly.com/v1alpha1"},
+            {"kind", "ElasticQuota"},
+            {"metadata", {{"namespace", "ml"}, {"name", "quota"}, {"uid", "quota"}}},
+            {"spec", {{"min", {{"nvidia.com/gpu", "1"}}}, {"max", {{"nvidia.com/gpu", "1"}}}}}});
+  Run();
+  api_.RemoveByForce("ml/old");
+  Run();
+  Pod("new");
+  RunFor(seconds(5));
+  ASSERT_EQ(NodeOf("new"), "");
+  api_.Remove("nodes", "n");
+  Node("other", {});
+  RunFor(seconds(5));
+  EXPECT_EQ(NodeOf("new"), "other");
+
+  api_.Remove("pods", "ml/new");
+  api_.Remove("nodes", "other");
+  Node({});
+  Pod("next");
+  RunFor(seconds(30));
+  EXPECT_EQ(NodeOf("next"), "");
+  RunFor(seconds(12));
+  EXPECT_EQ(NodeOf("next"), "n");
 }
 
 }  // namespace

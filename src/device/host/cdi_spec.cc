@@ -33,10 +33,19 @@ JsonArray Hooks(const DriverFiles& driver) {
   return {JsonObject{{"hookName", "createContainer"}, {"path", driver.hook}, {"args", args}}};
 }
 
-JsonArray DeviceNodes(const std::vector<std::string>& paths) {
-  JsonArray nodes;
-  for (const std::string& path : paths) nodes.push_back(JsonObject{{"path", path}});
-  return nodes;
+// With numbers the runtime does not look for the host's node.
+JsonArray DeviceNodes(const std::vector<DeviceNode>& nodes) {
+  JsonArray list;
+  for (const DeviceNode& node : nodes) {
+    JsonObject entry{{"path", node.path}, {"permissions", "rw"}};
+    if (node.major > 0) {
+      entry["type"] = "c";
+      entry["major"] = node.major;
+      entry["minor"] = node.minor;
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
 }
 
 Status Failed(std::string_view what, const std::string& path) {

@@ -177,10 +177,10 @@ Remedy LargerNode(const Nearest& nearest, const SliceDemand& demand) {
 }
 
 // The slices can be created on the node, and not by the pod's scheduler in this cycle.
-Remedy PartitionGpus(const Nearest& nearest) {
+Remedy PartitionGpus(const Nearest& nearest, const std::vector<Explanation::Instance>& instances) {
   std::string text = fmt::format(
       "create {} on node {}: the partitioner does so, or nos scheduler if the pod names it",
-      InstancesText(nearest.repartition->made), nearest.node);
+      InstancesText(instances), nearest.node);
   if (nearest.unreported) {
     text += fmt::format(
         ", when the node's agent has reported its GPUs; if that lasts, inspect the agent's pod on "
@@ -364,7 +364,7 @@ Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainI
   const Nearest& nearest = *why.nearest;
   if (nearest.repartition && nearest.objections.empty() &&
       std::ranges::all_of(nearest.lacks, &Lack::slice)) {
-    return PartitionGpus(nearest);
+    return PartitionGpus(nearest, nearest.repartition->made);
   }
   const std::optional<Changes> lifted = Lifted(liftable, input);
   const size_t lifts = lifted ? lifted->Count() : SIZE_MAX;
@@ -372,7 +372,7 @@ Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainI
   if (why.in_the_way && why.in_the_way->pods.size() <= std::min(lifts, opt_ins)) {
     return WaitFor(why, *why.in_the_way, input.reader);
   }
-  if (opt_ins < lifts) return *liftable.opt_in;
+  if (liftable.opt_in && opt_ins < lifts) return *liftable.opt_in;
   if (lifted) return {remedies::kLiftConstraints, lifted->Text() + lifted->Outcome()};
   if (std::ranges::any_of(nearest.lacks, &Lack::never)) return LargerNode(nearest, demand);
   if (auto remedy = ForSlicesOf(nearest, input)) return *std::move(remedy);

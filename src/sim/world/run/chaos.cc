@@ -205,7 +205,7 @@ class Chaos {
     if (Random gangs(options_.seed ^ kGangs); gangs.Chance(0.5)) AddGangs(workload, gangs);
     for (PodSpec& pod : pods) {
       pod.ns = options_.hybrid ? "default" : quotas_.DrawNamespace();
-      if (!options_.pools && deletions_.Chance(0.1)) DeleteByForce(pod);
+      if (deletions_.Chance(0.1)) DeleteByForce(pod);
       Submit(std::move(pod));
     }
   }
@@ -229,9 +229,7 @@ class Chaos {
     if (tolerates) pod.tolerations = {{kDedicated.key, "Exists", "", ""}};
     if (options_.pools) pod.owner = pools_.DrawOwner(pod.name);
     if (budgets_.Chance(0.5)) pod.labels[std::string(kGuarded)] = "yes";
-    // Not with pools: in their seed 23 a preemptor that waits for the partitioner and the
-    // successors of its victims take the place from each other for ever.
-    if (!options_.pools) pod.grace = DrawGrace();
+    pod.grace = DrawGrace();
     world_.Submit(pod, world_.Now() + pod.arrival);
   }
 
