@@ -102,15 +102,22 @@ find_go() {
   exit 77
 }
 
-# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator in Go's module
-# cache.
+# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator or the Gateway API,
+# in Go's module cache.
 crd_file() {
-  local operator=github.com/prometheus-operator/prometheus-operator folder
+  local pins=prometheus module=github.com/prometheus-operator/prometheus-operator folder file
+  local path=example/prometheus-operator-crd/monitoring.coreos.com_$1.yaml
+  case $1 in
+    httproutes | backendtlspolicies | gateways)
+      pins=gateway module=sigs.k8s.io/gateway-api
+      path=config/crd/standard/gateway.networking.k8s.io_$1.yaml
+      ;;
+  esac
   find_go "CRD of $1"
-  folder=$(cd "$modules/prometheus" && "$go" mod download "$operator" >&2 &&
-    "$go" list -m -f '{{.Dir}}' "$operator") || die "no $operator (see above)"
-  local file=$folder/example/prometheus-operator-crd/monitoring.coreos.com_$1.yaml
-  [ -f "$file" ] || die "the Prometheus operator has no CRD '$1'; one is: servicemonitors"
+  folder=$(cd "$modules/$pins" && "$go" mod download "$module" >&2 &&
+    "$go" list -m -f '{{.Dir}}' "$module") || die "no $module (see above)"
+  file=$folder/$path
+  [ -f "$file" ] || die "there is no CRD '$1'; one is: servicemonitors"
   printf '%s\n' "$file"
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests what the chart offers for each platform: the values files of deploy/helm/nos/platforms, which
 # the real API server takes with its schema and Pod Security; variables, volumes, proxies, mirrors,
-# architectures; labels of the Prometheus operator's objects; who may read quotas.
+# architectures; labels of the Prometheus operator's objects; the dashboard's route; who may read quotas.
 #
 #   platforms_test.sh SCRIPT BUILD     with NOS_CONTROLPLANE_DIR
 # shellcheck source=test/controlplane/check.sh
@@ -179,6 +179,28 @@ for host in nos-telemetry.nos.svc nos-telemetry.corp.test 127.0.0.9; do
   refuse "$host" through "https://$host:1"
 done
 expect '^telemetry.example.test:443$' cat "$work/asked"
+
+# The Gateway API's own schema, with its CRDs, which stay: removing a kind can block the garbage
+# collector, which concurrent tests need.
+for kind in httproutes backendtlspolicies; do
+  crd=$("$controlplane" crd $kind)
+  case $? in
+    0) ;;
+    77) exit 77 ;;
+    *) fail "no CRD of $kind" ;;
+  esac
+  expect 'serverside-applied' k apply --server-side -f "$crd"
+  within 60 k get "$kind.gateway.networking.k8s.io"
+done
+route() {
+  only telemetry-routes --set telemetry.enabled=true --set telemetry.httpRoute.enabled=true \
+    --api-versions gateway.networking.k8s.io/v1/BackendTLSPolicy --set 'telemetry.httpRoute.hostnames={nos.example.test}' \
+    --set-json 'telemetry.httpRoute.parentRefs=[{"name":"public","namespace":"gateways"}]' | sed "${1:-}"
+}
+routed() { route "$@" | dry_run; }
+expect 'httproute.gateway.networking.k8s.io/nos-telemetry serverside-applied' routed
+expect 'backendtlspolicy.gateway.networking.k8s.io/nos-telemetry serverside-applied' routed
+refuse 'hosts.*field not declared in schema' routed 's/hostnames:/hosts:/'
 
 # Teams read their quotas by their usual roles, and cannot write them.
 "$helm" template "$namespace" "$chart" -n "$namespace" --kube-version 1.28.0 -s templates/quota-roles.yaml >"$work/roles"

@@ -169,6 +169,9 @@ refuse 'clusterInfoExporter.enabled: the telemetry server sends the snapshots: s
 to=gpuPartitioner.migAgent.telemetry
 server=(--set telemetry.enabled=true --set telemetry.certificateSecret=c --set telemetry.tokensSecret=t
   --set "$to.endpoint=https://nos-telemetry.nos-system.svc" --set "$to.cluster=prod")
+one=(--set telemetry.enabled=true --set "$to.cluster=prod")
+expect 'cluster: prod$' only telemetry "${given[@]}" "${one[@]}"
+expect 'url: https://api.example.com/cluster/insights' only telemetry "${given[@]}" "${one[@]}"
 given+=("${server[@]}")
 exported() { only telemetry "${given[@]}" "$@"; }
 for text in 'url: https://api.example.com/cluster/insights' 'intervalSeconds: 3$' 'tokenFile: /etc/nos-export/apiToken' \
