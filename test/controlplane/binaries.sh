@@ -24,6 +24,9 @@ declare -A package_of=(
 declare -A oldest=([kubectl]=1.31.0 [etcd]=3.5.0 [containerd]=2.0.0 [containerd-shim-runc-v2]=2.0.0 [ctr]=2.0.0)
 
 modules=$PWD/test/controlplane
+# The programs that come in the version asked for with --kubernetes; all others are the same for
+# every version.
+versioned=(kube-apiserver kube-controller-manager kube-scheduler kubelet)
 pinned=$(cat "$modules"/{kubernetes,kwok}/go.mod "$modules"/{kubernetes,kwok}/go.sum | sha256sum | cut -c1-16)
 caches=${NOS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/nos}
 cache=$caches/controlplane/$pinned/bin
@@ -32,8 +35,15 @@ crane_cache=$caches/crane/$(cat "$modules"/crane/go.{mod,sum} | sha256sum | cut 
 containerd_cache=$caches/containerd/$(cat "$modules"/containerd/go.{mod,sum} | sha256sum | cut -c1-16)/bin
 declare -A path_of=()
 
+# versions: the versions of Kubernetes that --kubernetes takes, besides the default one.
+versions() { (cd "$modules" && printf '%s\n' kubernetes-*/go.mod | sed 's|^kubernetes-||; s|/go.mod$||' | sort -V); }
+
+# of_version NAME: it comes from the module of the version in $kubernetes.
+of_version() { [ -n "${kubernetes:-}" ] && [[ " ${versioned[*]} " == *" $1 "* ]]; }
+
 # module_of NAME: the directory of the Go module that pins it.
 module_of() {
+  of_version "$1" && echo "$modules/kubernetes-$kubernetes" && return
   case $1 in
     kwok | crane) echo "$modules/$1" ;;
     containerd* | ctr) echo "$modules/containerd" ;;
@@ -43,6 +53,12 @@ module_of() {
 
 # cache_of NAME: the folder that it is built into.
 cache_of() {
+  local module
+  if of_version "$1"; then
+    module=$(module_of "$1")
+    echo "$caches/kubernetes-$kubernetes/$(cat "$module"/go.{mod,sum} | sha256sum | cut -c1-16)/bin"
+    return
+  fi
   case $1 in
     crane) echo "$crane_cache" ;;
     containerd* | ctr) echo "$containerd_cache" ;;
@@ -62,10 +78,16 @@ recent_enough() {
   [ "$(printf '%s\n' "$least" "$version" | sort -V | head -n 1)" = "$least" ]
 }
 
-# locate NAME: stores its path in path_of; fails if it is not found.
+# locate NAME: stores its path in path_of; fails if it is not found. Only the cache is known to have
+# a certain version of Kubernetes.
 locate() {
   local path
   [ -z "${path_of[$1]:-}" ] || return 0
+  if of_version "$1"; then
+    path=$(cache_of "$1")/$1
+    [ -x "$path" ] && path_of[$1]=$path
+    return
+  fi
   for path in "${KUBEBUILDER_ASSETS:-/nonexistent}/$1" "$(command -v "$1")" "$(cache_of "$1")/$1"; do
     [ -x "$path" ] && recent_enough "$1" "$path" && path_of[$1]=$path && return
   done
@@ -99,6 +121,14 @@ find_go() {
   say "skipped: no $1 here, and $why"
   say "install Go $(sed -n 's/^go //p' "$modules/kubernetes/go.mod") or newer (https://go.dev/doc/install)," \
     "or set KUBEBUILDER_ASSETS to a folder with these programs"
+  exit 77
+}
+
+# need_version: the module of the version in $kubernetes can be had, or exits.
+need_version() {
+  local module=$modules/kubernetes-$kubernetes why
+  why=$(cd "$module" && "$go" mod download k8s.io/kubernetes 2>&1) && return
+  say "skipped: no Kubernetes $kubernetes here (${module#"$PWD"/}/go.mod): ${why//$'\n'/ }"
   exit 77
 }
 
@@ -143,15 +173,17 @@ link_flags() {
 build_binaries() {
   local name began count=0 folder
   find_go "$*"
-  mkdir -p "$cache"
-  exec 8>"$cache/.lock"
-  flock -n 8 || { say "waiting for another build of the control plane" && flock 8; }
+  for name in "$@"; do
+    if of_version "$name"; then need_version && break; fi
+  done
   say "building $* (once; the first time takes some minutes)"
   for name in "$@"; do
     count=$((count + 1))
     folder=$(cache_of "$name")
-    [ -x "$folder/$name" ] && continue
     mkdir -p "$folder"
+    exec 8>"$folder/.lock"
+    flock -n 8 || { say "waiting for another build in $folder" && flock 8; }
+    [ -x "$folder/$name" ] && continue
     began=$SECONDS
     say "($count of $#) ${package_of[$name]}"
     (cd "$(module_of "$name")" && CGO_ENABLED=0 "$go" build -trimpath -ldflags "$(link_flags "$name")" \

@@ -173,6 +173,7 @@ up() {
     trap 'exit 130' INT TERM HUP
     if [ "$alive" -eq 0 ]; then
       clean logs too
+      printf '%s' "$kubernetes" >"$dir/kubernetes.version"
       choose_ports
       make_credentials
     fi

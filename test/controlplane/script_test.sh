@@ -23,6 +23,7 @@ refuse "unknown command 'upp'" "$controlplane" upp
 refuse 'number from 0 to 10000' "$controlplane" up --dir "$dir" --nodes many
 refuse 'no control plane in' "$controlplane" stop etcd --dir "$dir"
 refuse 'no program' "$controlplane" binary emacs
+refuse "no Kubernetes '1.0'; one of: .*1.37" "$controlplane" up --dir "$dir" --kubernetes 1.0
 mkdir "$work/photos"
 touch "$work/photos/one.jpg"
 refuse "is not a control plane's" "$controlplane" up --dir "$work/photos"
@@ -52,6 +53,16 @@ env -u KUBEBUILDER_ASSETS PATH="$work/bin" NOS_CACHE="$work/empty" "$controlplan
 status=$?
 [ "$status" -eq 77 ] || fail "without Go: exit $status, not 77"
 
+# --- a version of Kubernetes whose module is not to be had
+cat >"$work/bin/go" <<'EOF'
+#!/bin/sh
+[ "$1" != mod ] || { echo "go: k8s.io/kubernetes: 404 Not Found" >&2 && exit 1; }
+EOF
+out=$(env PATH="$work/bin" NOS_CACHE="$work/empty" "$controlplane" binary kube-apiserver --kubernetes 1.37 2>&1)
+status=$?
+[ "$status" -eq 77 ] || fail "without the module of a version: exit $status, not 77"
+grep -q 'kubernetes-1.37/go.mod.*404 Not Found' <<<"$out" || fail "the message names no module"
+
 # --- Ctrl-C midway
 "$controlplane" up --dir "$dir" --nodes 0 >"$work/up.log" 2>&1 &
 up=$!
@@ -78,6 +89,7 @@ before=$(alive)
 [ "$(wc -w <<<"$before")" -eq 5 ] || fail "five processes, not: $before"
 expect 'already running' "$controlplane" up --dir "$dir"
 [ "$(alive)" = "$before" ] || fail "a second up started something"
+refuse 'first: script/controlplane down' "$controlplane" up --dir "$dir" --kubernetes 1.37
 expect 'kube-scheduler +running +pid [0-9]+ +port [0-9]+ +[0-9]+ MiB' "$controlplane" status --dir "$dir"
 expect '' "$controlplane" kill kube-scheduler --dir "$dir"
 refuse 'kube-scheduler +stopped' "$controlplane" status --dir "$dir"
