@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "base/fd.h"
@@ -49,7 +49,8 @@ JsonArray DeviceNodes(const std::vector<DeviceNode>& nodes) {
 }
 
 Status Failed(std::string_view what, const std::string& path) {
-  return {Code::kUnavailable, fmt::format("cannot {} {}: {}", what, path, std::strerror(errno))};
+  return {Code::kUnavailable,
+          fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(errno))};
 }
 
 Status WriteAll(int fd, std::string_view text, const std::string& path) {

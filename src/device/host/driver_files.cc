@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <set>
 #include <string_view>
@@ -43,7 +42,7 @@ constexpr const char* kCommonNodes[] = {"nvidiactl", "nvidia-uvm", "nvidia-uvm-t
 // Folders in which the loaders of common distributions look without a cache.
 constexpr const char* kLoaderFolders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
                                           "/usr/lib64"};
-constexpr size_t kMaxFiles = 100'000, kMaxProcFile = 64 * 1024;
+constexpr size_t kMaxFiles = 100'000, kMaxProcFile = size_t{64} * 1024;
 
 std::vector<std::string> NamesIn(const fs::path& folder) {
   std::vector<std::string> names;
@@ -274,7 +273,7 @@ Status MakeOnHost(const DeviceNode& node, const HostFolders& host) {
   const fs::path path = OnThisSide(node.path, host);
   const auto failed = [&] {
     return Status(Code::kUnavailable, fmt::format("cannot create device node {}: {}", path.string(),
-                                                  std::strerror(errno)));
+                                                  std::generic_category().message(errno)));
   };
   const dev_t number = makedev(node.major, node.minor);
   struct stat found{};

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "base/log.h"
@@ -23,7 +23,7 @@ bool StartsFirst(const device::MpsState& state) {
 void OpenSharedMemory() {
   if (chmod("/dev/shm", 01777) == 0) return;
   Log(LogLevel::kWarn, "failed to open /dev/shm for MPS clients of all users",
-      {{"error", std::strerror(errno)}});
+      {{"error", std::generic_category().message(errno)}});
 }
 
 }  // namespace
