@@ -1,18 +1,17 @@
 #include "scheduling/explain.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "cluster/instance_search.h"
 #include "scheduling/explain/obstacles.h"
+#include "scheduling/explain/quotas.h"
 #include "scheduling/explain/remedy.h"
 #include "scheduling/explain/room.h"
 #include "scheduling/explain/slice_lacks.h"
 #include "scheduling/explain_promises.h"
 #include "scheduling/framework.h"
-#include "scheduling/quota_plugin.h"
 
 namespace nos::scheduling {
 namespace {
@@ -39,45 +38,6 @@ std::optional<Explanation::Place> PlaceFor(const ExplainInput& input) {
     place.repartition = FindRepartition(*decision.node, requests).value_or(Repartition());
   }
   return place;
-}
-
-// The refusal on the node, among sufficiently large ones, where the least is missing. Absent: some
-// node is not refused.
-std::optional<quota::Refusal> RefusalOf(const ExplainInput& input, size_t account) {
-  const quota::ChargeRules& rules = input.framework.quotas()->options().charges;
-  const auto ask = [&](const cluster::Node* node) {
-    return input.balance->WhyNot(account, quota::ChargeOf(input.pod, node, rules));
-  };
-  if (!quota::DependsOnNode(input.pod)) return ask(nullptr);
-  const ResourceVector asked = cluster::RequestsOf(input.pod);
-  std::map<quota::GpuWorth, std::optional<quota::Refusal>> by_worth;
-  for (size_t i = 0; i < input.snapshot.size(); ++i) {
-    const cluster::NodeInfo& node = input.snapshot.node(i);
-    // A hybrid node advertises a slice only when its GPUs are partitioned for it.
-    const bool large = std::ranges::all_of(asked.entries(), [&](const auto& entry) {
-      return (node.gpus.whole && cluster::IsManagedOn(node, entry.first)) ||
-             entry.second <= node.allocatable.Get(entry.first);
-    });
-    if (!large) continue;
-    const auto [one, fresh] = by_worth.try_emplace(quota::GpuWorthOf(node.node.get(), rules));
-    if (fresh) one->second = ask(node.node.get());
-    if (!one->second) return std::nullopt;
-  }
-  if (by_worth.empty()) return ask(nullptr);
-  return std::ranges::min_element(by_worth, {}, [](const auto& one) { return one.second->Lack(); })
-      ->second;
-}
-
-void AskQuota(const ExplainInput& input, Explanation& why) {
-  if (input.balance == nullptr || input.framework.quotas() == nullptr) return;
-  const auto account = input.balance->AccountOf(input.pod.meta.ns);
-  if (!account) return;
-  const auto refusal = RefusalOf(input, *account);
-  if (!refusal) return;
-  why.quota = refusal->Text();
-  why.for_quota = refusal->Remedy();
-  if (PlaceFor(input)) return;
-  why.for_quota += "; even then no node has room for it now";
 }
 
 // Adds the pods that would be evicted, or are being evicted, for the pod.

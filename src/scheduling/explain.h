@@ -50,6 +50,8 @@ struct ExplainInput {
   // Finds the pods to evict for the pod's entitlement under its quota. Null: none, or unknown. With
   // a quota in force, no pod is evicted for priority alone.
   std::function<std::optional<Preemption>()> reclaim = nullptr;
+  // Charge of the members of the pod's gang that the quota must admit together with it.
+  quota::Amounts charged_with_it = {};
 };
 
 struct Explanation {

@@ -73,7 +73,7 @@ std::string RoomText(const Room& room) {
 
 std::string Headline(const Explanation& why) {
   if (!why.gate.empty()) return fmt::format("{} is not queued yet: {}", why.pod, why.gate);
-  if (!why.gang.empty()) return why.pod + " waits for others";
+  if (!why.gang.empty() && why.quota.empty()) return why.pod + " waits for others";
   if (why.being_partitioned) {
     return fmt::format("{} waits for GPUs of node {} to be partitioned for it", why.pod,
                        why.being_partitioned->node);
