@@ -57,6 +57,23 @@ std::optional<Refusal> RefusalOf(const ExplainInput& input, size_t account) {
   return least;
 }
 
+// True if the pod fits somewhere once pods end whose quota has a part in the refusal.
+bool FitsWithoutHolders(const ExplainInput& input, const Refusal& refusal) {
+  if (refusal.held < refusal.Lack()) return false;
+  const auto own = input.balance->AccountOf(input.pod.meta.ns);
+  ClusterSnapshot without = input.snapshot;
+  for (size_t i = 0; i < input.snapshot.size(); ++i) {
+    const NodeInfo& node = input.snapshot.node(i);
+    for (const auto& other : node.pods) {
+      const auto account = input.balance->AccountOf(other->meta.ns);
+      const bool holds =
+          refusal.kind == Refusal::Kind::kNothingIdle ? account.has_value() : account == own;
+      if (holds) (void)without.Vacate(*other, node.node->meta.name);  // the pod is on the node
+    }
+  }
+  return input.partitioning.Schedule(input.pod, without).node != nullptr;
+}
+
 }  // namespace
 
 void AskQuota(const ExplainInput& input, Explanation& why) {
@@ -68,7 +85,9 @@ void AskQuota(const ExplainInput& input, Explanation& why) {
   why.quota = refusal->Text();
   why.for_quota = refusal->Remedy();
   if (input.framework.Schedule(input.pod, input.snapshot).node != nullptr) return;
-  why.for_quota += "; even then no node has room for it now";
+  why.for_quota += FitsWithoutHolders(input, *refusal)
+                       ? "; if you raise it, no node has room for the pod until others end"
+                       : "; even then no node has room for it now";
 }
 
 Admitted AdmittedBy(const quota::Balance& balance, const Framework& framework, const Pod& pod,
