@@ -121,15 +121,27 @@ need_version() {
   exit 77
 }
 
-# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator in Go's module
-# cache.
+# module_folder MODULE PATH: the folder of the Go module PATH in Go's module cache.
+module_folder() {
+  (cd "$modules/$1" && "$go" mod download "$2" >&2 && "$go" list -m -f '{{.Dir}}' "$2") ||
+    die "no $2 (see above)"
+}
+
+# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator or of Kueue in
+# Go's module cache.
 crd_file() {
-  local operator=github.com/prometheus-operator/prometheus-operator folder
+  local file
   find_go "CRD of $1"
-  folder=$(cd "$modules/prometheus" && "$go" mod download "$operator" >&2 &&
-    "$go" list -m -f '{{.Dir}}' "$operator") || die "no $operator (see above)"
-  local file=$folder/example/prometheus-operator-crd/monitoring.coreos.com_$1.yaml
-  [ -f "$file" ] || die "the Prometheus operator has no CRD '$1'; one is: servicemonitors"
+  case $1 in
+    clusterqueues | localqueues | resourceflavors | workloads | cohorts | topologies)
+      file=$(module_folder kueue sigs.k8s.io/kueue)/config/components/crd/bases/kueue.x-k8s.io_$1.yaml
+      ;;
+    *)
+      file=$(module_folder prometheus github.com/prometheus-operator/prometheus-operator)
+      file=$file/example/prometheus-operator-crd/monitoring.coreos.com_$1.yaml
+      ;;
+  esac
+  [ -f "$file" ] || die "no CRD '$1'; two are: servicemonitors, clusterqueues"
   printf '%s\n' "$file"
 }
 
