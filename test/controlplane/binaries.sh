@@ -132,22 +132,31 @@ need_version() {
   exit 77
 }
 
-# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator or the Gateway API,
-# in Go's module cache.
+# module_folder MODULE PATH: the folder of the Go module PATH in Go's module cache.
+module_folder() {
+  (cd "$modules/$1" && "$go" mod download "$2" >&2 && "$go" list -m -f '{{.Dir}}' "$2") ||
+    die "no $2 (see above)"
+}
+
+# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator, of Kueue or of
+# the Gateway API, in Go's module cache.
 crd_file() {
-  local pins=prometheus module=github.com/prometheus-operator/prometheus-operator folder file
-  local path=example/prometheus-operator-crd/monitoring.coreos.com_$1.yaml
+  local file
+  find_go "CRD of $1"
   case $1 in
+    clusterqueues | localqueues | resourceflavors | workloads | cohorts | topologies)
+      file=$(module_folder kueue sigs.k8s.io/kueue)/config/components/crd/bases/kueue.x-k8s.io_$1.yaml
+      ;;
     httproutes | backendtlspolicies | gateways)
-      pins=gateway module=sigs.k8s.io/gateway-api
-      path=config/crd/standard/gateway.networking.k8s.io_$1.yaml
+      file=$(module_folder gateway sigs.k8s.io/gateway-api)
+      file=$file/config/crd/standard/gateway.networking.k8s.io_$1.yaml
+      ;;
+    *)
+      file=$(module_folder prometheus github.com/prometheus-operator/prometheus-operator)
+      file=$file/example/prometheus-operator-crd/monitoring.coreos.com_$1.yaml
       ;;
   esac
-  find_go "CRD of $1"
-  folder=$(cd "$modules/$pins" && "$go" mod download "$module" >&2 &&
-    "$go" list -m -f '{{.Dir}}' "$module") || die "no $module (see above)"
-  file=$folder/$path
-  [ -f "$file" ] || die "there is no CRD '$1'; one is: servicemonitors"
+  [ -f "$file" ] || die "no CRD '$1'; two are: servicemonitors, clusterqueues"
   printf '%s\n' "$file"
 }
 
