@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -68,7 +69,7 @@ void ReadFiles(const MachineOptions& options, Machine& machine) {
   machine.files = device::FindDriverFiles(options.host);
   std::error_code failed;
   if (machine.files.ok()) {
-    for (const std::string& node : {"/nvidiactl", "/nvidia-uvm"}) {
+    for (const char* node : {"/nvidiactl", "/nvidia-uvm"}) {
       const std::string path = options.host.dev + node;
       if (!fs::exists(path, failed)) machine.missing_nodes.push_back(path);
     }
