@@ -6,7 +6,7 @@
 # TEST_DEPS as well, and tests every part of their own library.
 #
 # It reads lines, not C++: so there is one way to write an include of our own, "library/path.h" at the
-# start of a line, and <path> is for what is not below src. Whatever else the compiler could take
+# start of a line, and <path> is for what is not below src. Every other line that the compiler could take
 # for an include is refused, be it a comment before it or a line that goes on in the next one.
 cmake_minimum_required(VERSION 3.24)
 foreach(list DEPS TEST_DEPS PARTS OPEN ROOTS)
@@ -111,7 +111,7 @@ function(check_own file path)
   endforeach()
 endfunction()
 
-# What tests use is out of reach for the product.
+# Fails for a header that only tests may include.
 function(refuse_of_tests file path)
   if(path MATCHES "^testing/|/testing/|_test[.]h$")
     message(FATAL_ERROR "${file}: includes ${path}, which is for tests only")
