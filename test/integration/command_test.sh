@@ -400,7 +400,7 @@ metadata:
 spec: {containers: [{name: c}]}
 EOF
 call 0 "$nos" plan -f "$work/hybrid.yaml"
-grep -q "states GPU requirements and gets nvidia.com/mig-1g.10gb: .* has room now (h)" "$work/err" ||
+grep -q "^note: [^ ]* states GPU requirements and gets nvidia.com/mig-1g.10gb: .* has room now (h)" "$work/err" ||
   fail "the GPU that the plan shares for another is not counted as the one that is partitioned"
 
 # The README's example equals the sandbox's output, except for the speed.

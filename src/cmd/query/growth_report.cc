@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/table.h"
 #include "cmd/query/pool_report.h"
@@ -68,6 +69,24 @@ Part PartOf(const GrowthPlan& plan, int pool, const Unplaced& unplaced) {
   return part;
 }
 
+// The refused pods as entries of a list of pods that get nothing.
+void AddRefused(const Unplaced& unplaced, JsonArray& list) {
+  for (const planning::PodOutcome& refused : unplaced.refused) {
+    JsonObject entry = PodJson(*refused.pod);
+    entry["code"] = refused.reasons.front().code;
+    entry["message"] = refused.reasons.front().message;
+    list.push_back(std::move(entry));
+  }
+}
+
+// For a report without pods to serve: " none, every pod has a place".
+std::string NoneToServe(const Unplaced& unplaced) {
+  const size_t refused = unplaced.refused.size();
+  if (refused == 0) return " none, every pod has a place\n";
+  return fmt::format(" none, {} without a place {}\n", refused == 1 ? "the pod" : "the pods",
+                     refused == 1 ? "is refused by its quota" : "are refused by their quotas");
+}
+
 std::string NearestName(const planning::LeftOut& left, const std::vector<NodePoolState>& pools) {
   return left.nearest < 0 ? "" : pools[left.nearest].pool->meta.name;
 }
@@ -85,9 +104,14 @@ std::string MovesText(const std::vector<planning::Move>& moves) {
 
 }  // namespace
 
-Unplaced UnplacedOf(const planning::Plan& plan, const std::vector<planning::Gang>& gangs,
-                    cluster::ClusterSnapshot snapshot) {
-  Unplaced unplaced{std::move(snapshot), {}, gangs};
+Unplaced UnplacedOf(const controllers::AdmittedPlan& admitted, cluster::ClusterSnapshot snapshot) {
+  const planning::Plan& plan = admitted.plan;
+  Unplaced unplaced{std::move(snapshot), {}, admitted.gangs};
+  std::set<std::string> planned;  // members of refused gangs are there, too
+  for (const planning::PodOutcome& outcome : plan.pods) planned.insert(outcome.pod->Key());
+  for (const planning::PodOutcome& outcome : admitted.refused) {
+    if (!planned.contains(outcome.pod->Key())) unplaced.refused.push_back(outcome);
+  }
   for (const planning::PodOutcome& outcome : plan.pods) {
     unplaced.pods.push_back(outcome.pod);
     if (!outcome.placed) continue;
@@ -106,7 +130,7 @@ Unplaced Unrelieved(const Unplaced& unplaced, const MovePlan& moves) {
   for (const planning::NoMoveFound& other : moves.others) {
     stays[other.pod] = other.reason.code != "HasRoom";
   }
-  Unplaced left{moves.after, unplaced.pods, unplaced.gangs};
+  Unplaced left{moves.after, unplaced.pods, unplaced.gangs, unplaced.refused};
   KeepOnly([&](size_t i) { return stays[i]; }, left);
   return left;
 }
@@ -137,6 +161,7 @@ Json GrowthToJson(const GrowthPlan& plan, const std::vector<NodePoolState>& pool
     entry["nearestPool"] = NearestName(left, pools);
     left_out.push_back(std::move(entry));
   }
+  AddRefused(unplaced, left_out);
   return JsonObject{{"pools", std::move(each)},
                     {"nodes", std::move(nodes)},
                     {"served", plan.served},
@@ -147,16 +172,16 @@ Json GrowthToJson(const GrowthPlan& plan, const std::vector<NodePoolState>& pool
 
 std::string GrowthToText(const GrowthPlan& plan, const std::vector<NodePoolState>& pools,
                          const Unplaced& unplaced, size_t width) {
-  if (unplaced.pods.empty()) return "\nNew nodes: none, every pod has a place\n";
+  if (unplaced.pods.empty()) return "\nNew nodes:" + NoneToServe(unplaced);
   if (pools.empty()) {
     return "\nNew nodes: no node pools found; create a NodePool for each kind of node that "
            "can\nbe added (docs/autoscaling.md), and dump them with: kubectl get "
            "nodes,pods,nospools -A -o yaml\n";
   }
-  std::string text =
-      fmt::format("\nNew nodes: {} of {} pods without a place would run, for {} an hour{}\n",
-                  plan.served, unplaced.pods.size(), PriceText(plan.milli_price),
-                  plan.proven ? "" : "; not proven to be the cheapest");
+  std::string text = fmt::format(
+      "\nNew nodes: {} of {} pods without a place would run, for {} an hour{}\n", plan.served,
+      unplaced.pods.size() + unplaced.refused.size(), PriceText(plan.milli_price),
+      plan.proven ? "" : "; not proven to be the cheapest");
   TextTable table({"POOL", "NODES", "COMING", "NEW", "PRICE/H", "PODS"});
   std::string problems;
   for (size_t p = 0; p < pools.size(); ++p) {
@@ -181,6 +206,9 @@ std::string GrowthToText(const GrowthPlan& plan, const std::vector<NodePoolState
     const std::string nearest = NearestName(left, pools);
     left_out.AddRow(
         {unplaced.pods[left.pod]->Key(), nearest.empty() ? "-" : nearest, left.reason.message});
+  }
+  for (const planning::PodOutcome& refused : unplaced.refused) {
+    left_out.AddRow({refused.pod->Key(), "-", refused.reasons.front().message});
   }
   if (!left_out.empty()) text += "\n" + left_out.ToString(width);
   if (!problems.empty()) text += "\nignored pools:\n" + problems;
@@ -210,11 +238,12 @@ Json MovesToJson(const MovePlan& plan, const Unplaced& unplaced) {
     entry["message"] = other.reason.message;
     others.push_back(std::move(entry));
   }
+  AddRefused(unplaced, others);
   return JsonObject{{"reliefs", std::move(reliefs)}, {"others", std::move(others)}};
 }
 
 std::string MovesToText(const MovePlan& plan, const Unplaced& unplaced, size_t width) {
-  if (unplaced.pods.empty()) return "\nMoves: none, every pod has a place\n";
+  if (unplaced.pods.empty()) return "\nMoves:" + NoneToServe(unplaced);
   std::string text = "\nMoves:";
   if (plan.reliefs.empty()) text += " none would help";
   text += "\n";
@@ -226,6 +255,9 @@ std::string MovesToText(const MovePlan& plan, const Unplaced& unplaced, size_t w
   TextTable others({"NOT MOVED FOR", "WHY"});
   for (const planning::NoMoveFound& other : plan.others) {
     others.AddRow({unplaced.pods[other.pod]->Key(), other.reason.message});
+  }
+  for (const planning::PodOutcome& refused : unplaced.refused) {
+    others.AddRow({refused.pod->Key(), refused.reasons.front().message});
   }
   if (!others.empty()) text += "\n" + others.ToString(width);
   return text;

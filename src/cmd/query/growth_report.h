@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codec/json.h"
+#include "controllers/plan_within_quotas.h"
 #include "planning/growth.h"
 #include "planning/moves.h"
 
@@ -17,9 +18,10 @@ struct Unplaced {
   cluster::ClusterSnapshot snapshot;
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
   std::vector<planning::Gang> gangs;  // of `pods`: gangs that still lack members
+  // Pods beside `pods` that their quotas refuse: neither moves nor new nodes would serve them.
+  std::vector<planning::PodOutcome> refused = {};
 };
-Unplaced UnplacedOf(const planning::Plan& plan, const std::vector<planning::Gang>& gangs,
-                    cluster::ClusterSnapshot snapshot);
+Unplaced UnplacedOf(const controllers::AdmittedPlan& admitted, cluster::ClusterSnapshot snapshot);
 // Pods that remain without a place after all moves.
 Unplaced Unrelieved(const Unplaced& unplaced, const planning::MovePlan& moves);
 

@@ -145,14 +145,43 @@ TEST(GrowthReportTest, PlacedPodsAreBoundAndNotUnplaced) {
   plan.pods[0].node = "n";
   const std::vector<planning::Gang> gangs = {{"lacks one", 2, 0, {0, 2}, ""},
                                              {"whole", 1, 1, {3}, ""}};
-  const Unplaced unplaced = UnplacedOf(
-      plan, gangs, cluster::ClusterSnapshot::Build({node}, {}, gpu::Catalogue::Builtin()));
+  // A quota refuses a single pod, and the gang of which b is a member.
+  const std::vector<planning::PodOutcome> refused = {
+      {Pod("ml", "single"), false, "", {}, {{"Quota", "allows at most 1", 0}}, "", ""},
+      {plan.pods[1].pod, false, "", {}, {{"Quota", "allows at most 1", 0}}, "", ""}};
+  const Unplaced unplaced =
+      UnplacedOf({plan, gangs, refused},
+                 cluster::ClusterSnapshot::Build({node}, {}, gpu::Catalogue::Builtin()));
+  ASSERT_EQ(unplaced.refused.size(), 1U);
+  EXPECT_EQ(unplaced.refused[0].pod->meta.name, "single");
   EXPECT_EQ(unplaced.snapshot.Find("n")->pods.size(), 1U);
   ASSERT_EQ(unplaced.pods.size(), 3U);
   EXPECT_EQ(unplaced.pods[1]->meta.name, "c");
   ASSERT_EQ(unplaced.gangs.size(), 1U);
   EXPECT_EQ(unplaced.gangs[0].Lacking(), 1);
   EXPECT_THAT(unplaced.gangs[0].members, ElementsAre(1));
+}
+
+TEST(GrowthReportTest, PodsRefusedByQuotasHaveNoPlace) {
+  Unplaced unplaced = Three();
+  unplaced.refused = {{Pod("ml", "d"), false, "", {}, {{"Quota", "allows at most 1", 0}}, "", ""}};
+  const Json growth =
+      GrowthToJson(Growth(), {Pool("a100", "1", 0, 0), Pool("cpu", "1", 0, 0)}, unplaced);
+  EXPECT_EQ(growth.at("leftOut").as_array().back().at("name").as_string(), "d");
+  EXPECT_EQ(growth.at("leftOut").as_array().back().at("code").as_string(), "Quota");
+  const Json moves = MovesToJson(Moves(), unplaced);
+  EXPECT_EQ(moves.at("others").as_array().back().at("code").as_string(), "Quota");
+  EXPECT_THAT(MovesToText(Moves(), unplaced, 100), HasSubstr("ml/d"));
+  EXPECT_THAT(
+      GrowthToText(Growth(), {Pool("a100", "1", 0, 0), Pool("cpu", "1", 0, 0)}, unplaced, 100),
+      HasSubstr("2 of 4 pods without a place would run"));
+  // Nothing else to serve.
+  unplaced.pods.clear();
+  EXPECT_EQ(MovesToText({}, unplaced, 100),
+            "\nMoves: none, the pod without a place is refused by its quota\n");
+  EXPECT_EQ(GrowthToText({}, {}, unplaced, 100),
+            "\nNew nodes: none, the pod without a place is refused by its quota\n");
+  EXPECT_EQ(Unrelieved(unplaced, {}).refused.size(), 1U);
 }
 
 TEST(GrowthReportTest, PodsServedByMovesNeedNoNewNodes) {

@@ -13,6 +13,7 @@
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/query/growth_report.h"
+#include "cmd/query/plan_evictions.h"
 #include "cmd/query/plan_pods.h"
 #include "cmd/query/plan_report.h"
 #include "cmd/query/pool_report.h"
@@ -93,7 +94,7 @@ Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
     if (!answer.refusal.empty()) std::cerr << "warning: " << name << ": " << answer.refusal << "\n";
     if (!answer.warning.empty()) std::cerr << "warning: " << name << ": " << answer.warning << "\n";
     if (!answer.choice) continue;
-    std::cerr << "note: " << name << "states GPU requirements and gets " << answer.choice->resource
+    std::cerr << "note: " << name << " states GPU requirements and gets " << answer.choice->resource
               << ": " << answer.choice->Reason() << "\n";
     cluster::Pod asking = planning::WithSlice(*pod, answer);
     if (!answer.choice->node.empty()) {
@@ -205,8 +206,9 @@ Status RunPlan(const PlanFlags& flags) {
       options);
   const Duration took = clock.Now() - start;
   const bool further = flags.moves > 0 || flags.with_pools;
-  Unplaced unplaced = further ? UnplacedOf(admitted.plan, admitted.gangs, snapshot) : Unplaced();
-  const planning::Plan plan = WithRefused(std::move(admitted));
+  Unplaced unplaced = further ? UnplacedOf(admitted, snapshot) : Unplaced();
+  planning::Plan plan = WithRefused(std::move(admitted));
+  AskForEvictions(input, catalogue, options.out_of_time, plan);
   // 3. Report. Moves come before new nodes: pods that a move serves need no node.
   JsonObject json = PlanToJson(plan, options.objective, took).as_object();
   std::string text = PlanToText(plan, took, TableWidth());

@@ -141,7 +141,9 @@ class RemedyFinder {
     }
     const cluster::Pod& pod = *t_.pending[t_.members[class_][0]];
     std::vector<std::string> labels;
-    for (const auto& [key, value] : pod.node_selector) labels.push_back(key + "=" + value);
+    for (const auto& [key, value] : pod.node_selector) {
+      labels.push_back(fmt::format("label {}={}", key, value));
+    }
     std::vector<int> asked;
     for (size_t r = 0; r < cls_.requests.size(); ++r) {
       if (cls_.requests[r] > 0 && t_.dimensions[r] != cluster::kPods) {
@@ -149,11 +151,11 @@ class RemedyFinder {
       }
     }
     std::string text = "add a node that the pod may use";
-    if (!labels.empty()) {
-      text +=
-          fmt::format(", with label{} {}", labels.size() == 1 ? "" : "s", Join(labels, " and "));
+    if (!labels.empty()) text += ", with " + Join(labels, " and ");
+    if (!asked.empty()) {
+      text += labels.empty() ? ", with at least " : " and at least ";
+      text += Join(Amounts(asked), " and ");
     }
-    if (!asked.empty()) text += ", with at least " + Join(Amounts(asked), " and ");
     return {scheduling::remedies::kAddNode, std::move(text)};
   }
 

@@ -1,0 +1,89 @@
+#include "cmd/query/plan_evictions.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "cmd/daemon/scheduler_file.h"
+#include "cmd/telemetry/explainer.h"
+#include "cmd/telemetry/missing_kinds.h"
+#include "scheduling/remedies.h"
+
+namespace nos::cmd {
+namespace {
+
+namespace remedies = scheduling::remedies;
+
+constexpr size_t kMaxAsked = 32;  // pods; each answer reads the whole cluster
+
+// An eviction may help, instead of these changes.
+bool MayEvict(const planning::PodOutcome& outcome) {
+  const std::string& code = outcome.remedy_code;
+  return !outcome.placed && (code == remedies::kRaiseQuota || code == remedies::kWaitForPods ||
+                             code == remedies::kFreeResources);
+}
+
+std::vector<planning::PodOutcome*> MostImportant(planning::Plan& plan) {
+  std::vector<planning::PodOutcome*> outcomes;
+  for (planning::PodOutcome& outcome : plan.pods) {
+    if (MayEvict(outcome)) outcomes.push_back(&outcome);
+  }
+  std::ranges::sort(outcomes, {}, [](const planning::PodOutcome* outcome) {
+    const cluster::Pod& pod = *outcome->pod;
+    return std::tuple(-int64_t{pod.priority}, pod.meta.created, pod.Key());
+  });
+  if (outcomes.size() > kMaxAsked) outcomes.resize(kMaxAsked);
+  return outcomes;
+}
+
+class Schedulers {
+ public:
+  const Deciders& For(const std::string& name) {
+    std::unique_ptr<Deciders>& deciders = by_name_[name];
+    if (deciders == nullptr) {
+      const scheduling::ConfigurationUse use =
+          name == kOurScheduler
+              ? scheduling::ConfigurationUse{.default_name = kOurScheduler,
+                                             .partitioned_by =
+                                                 scheduling::PartitionedBy::kScheduler}
+              : scheduling::ConfigurationUse{.simulates = true};
+      deciders = std::make_unique<Deciders>(scheduling::DefaultConfiguration(use), name, false);
+    }
+    return *deciders;
+  }
+
+ private:
+  std::map<std::string, std::unique_ptr<Deciders>> by_name_;
+};
+
+}  // namespace
+
+void AskForEvictions(const ClusterObjects& input, const gpu::Catalogue& catalogue,
+                     const std::function<bool()>& out_of_time, planning::Plan& plan) {
+  Schedulers schedulers;
+  std::set<std::string> evicted;  // pod keys
+  for (planning::PodOutcome* outcome : MostImportant(plan)) {
+    if (out_of_time && out_of_time()) return;
+    // A pod whose slice was chosen here is not in the cluster like this.
+    const auto known = std::ranges::find(input.pods, outcome->pod);
+    if (known == input.pods.end()) continue;
+    const cluster::ClusterContext around = input.around.value_or(cluster::ClusterContext());
+    if (input.is_dump && !MissingKinds(*outcome->pod, around).empty()) continue;
+    const scheduling::Explanation why =
+        ExplainWaiting(input, *known, schedulers.For(outcome->pod->scheduler_name), catalogue);
+    if (why.remedy_code != remedies::kNoneNeeded || !why.preemption) continue;
+    const std::vector<std::string>& victims = why.preemption->pods;
+    const bool taken = std::ranges::any_of(
+        victims, [&](const std::string& victim) { return evicted.contains(victim); });
+    if (taken) continue;
+    evicted.insert(victims.begin(), victims.end());
+    outcome->remedy_code = why.remedy_code;
+    outcome->remedy = why.remedy;
+  }
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,20 @@
+// Pods without a place in a plan for which their schedulers would evict other pods. The planner
+// takes running pods as they are; whom a scheduler evicts by priority or quota is asked here, as in
+// nos explain.
+#pragma once
+
+#include <functional>
+
+#include "cmd/telemetry/read_cluster.h"
+#include "gpu/catalogue.h"
+#include "planning/planner.h"
+
+namespace nos::cmd {
+
+// Replaces the remedies of such pods: none is needed. The most important pods are asked for first,
+// a limited number of them, and no running pod is evicted for two of them. `out_of_time`: null:
+// never.
+void AskForEvictions(const ClusterObjects& input, const gpu::Catalogue& catalogue,
+                     const std::function<bool()>& out_of_time, planning::Plan& plan);
+
+}  // namespace nos::cmd
