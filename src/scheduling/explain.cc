@@ -183,6 +183,11 @@ Explanation Explain(const ExplainInput& input) {
   };
   // 4. The remedy.
   why.impossible = DemandOf(input).NoModelHasProfile();
+  if (!why.impossible && !on_its_way && HasUnservedShares(input)) {
+    why.impossible = SeveralShares();
+    std::erase_if(why.diagnosis.entries,
+                  [](const auto& entry) { return entry.code == codes::kSeveralShares; });
+  }
   Remedy remedy = RemedyOf(why, {node_of(liftable), node_of(yielding), std::move(opt_in)}, input);
   why.remedy_code = std::move(remedy.code);
   why.remedy = std::move(remedy.text);

@@ -61,6 +61,7 @@ struct Explanation {
     int64_t asked = 0, free = 0, allocatable = 0;
     int64_t held = 0;         // by pods that can be evicted
     int64_t kept = 0;         // by pods that a DaemonSet or the node itself would restart there
+    bool members = false;     // `kept` includes members of its gang that have found this node
     int64_t most = 0;         // maximum beside `kept`, however the node's GPUs are partitioned
     bool never = false;       // asked > most
     bool slice = false;       // provided by partitioning the node's GPUs
@@ -108,6 +109,7 @@ struct Explanation {
   std::string gate, gang;        // not empty: why the pod, or its gang, is held back
   std::string gate_code;         // of `gate`
   bool beside = false;           // as in ExplainInput
+  std::string requirements;      // which slice meets the pod's GPU requirements; "": it has none
   std::string quota, for_quota;  // why its quota refuses it, and the remedy
   // Of its own scheduler, but in more detail where slices are missing (slice_reasons.h).
   Diagnosis diagnosis;

@@ -29,6 +29,7 @@ struct Together {
       const std::shared_ptr<const cluster::Pod>& member, const cluster::ClusterSnapshot& snapshot,
       const quota::Amounts& others)>;
   ReclaimBeside reclaim = nullptr;
+  std::vector<std::shared_ptr<const cluster::Pod>> gated = {};  // members with scheduling gates
 };
 
 // Simulates the scheduler: places the waiting members one by one, with GPUs partitioned if needed.

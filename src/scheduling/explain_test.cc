@@ -347,7 +347,10 @@ TEST_F(ExplainTogetherTest, PlacesGangMembersTogether) {
   EXPECT_EQ(why.gang,
             "pod group x/train: 2 of its pods find a node together, and 3 must; x/c: 0/2 nodes are "
             "available: 2 Insufficient cpu.");
-  EXPECT_EQ(why.remedy, "for x/c: free 2 cpu on node n1") << "members do not block each other";
+  EXPECT_EQ(
+      why.remedy,
+      "for x/c: add a node with at least 3 cpu: other members of its gang take what node n1 has");
+  EXPECT_EQ(why.remedy_code, remedies::kAddNode);
   EXPECT_THAT(ToText(why, 100),
               HasSubstr("x/a waits for others\ngroup         pod group x/train: 2 of its pods"));
   const auto enough = Of("b", two, {{"cpu", "3"}}, 2, 2);

@@ -189,7 +189,7 @@ grep -q "^remedy        have PersistentVolumeClaim default/data bound" "$work/ou
 call 0 "$nos" explain pod default/m1 "${around[@]}"
 grep -q "^group         pod group default/train: 1 of its pods find a node together" "$work/out" ||
   fail "a group is placed together"
-grep -q "^remedy        for default/m2: free 2 cpu on node n$" "$work/out" || fail "a group's remedy"
+grep -q "^remedy        for default/m2: add a node with at least 5 cpu: " "$work/out" || fail "a group's remedy"
 # The owner of a configuration file: only nos scheduler partitions GPUs, and it reads its own file
 # strictly.
 cat >"$work/kube.yaml" <<'EOF'

@@ -147,6 +147,7 @@ TEST_F(QuotaAgreementTest, OtherSchedulersHaveNoQuotas) {
   EXPECT_TRUE(Explained().place);
 }
 
+<<<<<<< HEAD
 TEST_F(QuotaAgreementTest, BorrowerIsEvictedForPodThatItsQuotaCovers) {
   cluster::ElasticQuota quota = *objects_.around->quotas.rows().begin()->second;
   quota.min = quota.max = {{"cpu", Quantity::FromValue(32)}};
@@ -169,6 +170,28 @@ TEST_F(QuotaAgreementTest, LessImportantPodIsEvictedOnceOnly) {
   const planning::Plan plan = PlanOfAll();
   EXPECT_EQ(plan.pods.at(0).remedy_code, scheduling::remedies::kFreeResources);
   EXPECT_EQ(plan.pods.at(1).remedy_code, scheduling::remedies::kNoneNeeded);
+=======
+TEST_F(QuotaAgreementTest, QuotaRefusesGang) {
+  auto quota =
+      std::make_shared<cluster::ElasticQuota>(*objects_.around->quotas.rows().find("a/q")->second);
+  quota->min = quota->max = {{"cpu", Quantity::FromValue(3)}};
+  objects_.around->quotas.Set("a/q", quota);
+  auto group = std::make_shared<cluster::PodGroup>();
+  group->meta.ns = "a";
+  group->meta.name = "g";
+  group->min_member = 2;
+  objects_.around->pod_groups.Set("a/g", group);
+  for (const char* name : {"p0", "p1"}) {
+    Pod(name, 2, kOurScheduler);
+    cluster::Pod member = *objects_.pods.back();
+    member.meta.labels["scheduling.x-k8s.io/pod-group"] = "g";
+    objects_.pods.back() = std::make_shared<const cluster::Pod>(member);
+  }
+  const scheduling::Explanation why = Explained();
+  EXPECT_FALSE(why.place);
+  EXPECT_EQ(why.remedy_code, scheduling::remedies::kRaiseQuota);
+  EXPECT_EQ(why.remedy, "raise max of cpu in elastic quota a/q to 4");
+>>>>>>> explain2
 }
 
 }  // namespace

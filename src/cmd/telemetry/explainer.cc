@@ -1,11 +1,15 @@
 #include "cmd/telemetry/explainer.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "cluster/gpu_requirements.h"
 #include "controllers/gangs.h"
+#include "planning/slice_choice.h"
 #include "scheduling/engine.h"
 #include "scheduling/explain_gang.h"
 #include "scheduling/explain_promises.h"
@@ -13,6 +17,7 @@
 #include "scheduling/pod_state.h"
 #include "scheduling/quota_plugin.h"
 #include "scheduling/reclaim.h"
+#include "scheduling/remedies.h"
 
 namespace nos::cmd {
 namespace {
@@ -36,6 +41,8 @@ std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const
     const bool waits =
         scheduling::IsSchedulable(*member) && deciders.AreServedTogether(*member, pod);
     if (waits) group.waiting.push_back(member);
+    const bool gated = scheduling::IsPending(*member) && !member->scheduling_gates.empty();
+    if (gated && deciders.AreServedTogether(*member, pod)) group.gated.push_back(member);
   }
   return group;
 }
@@ -101,9 +108,55 @@ void FillIn(scheduling::Engine& engine, const ClusterObjects& objects,
 
 }  // namespace
 
+namespace {
+
+scheduling::Explanation ExplainAsking(const ClusterObjects& objects, const SharedPod& pod,
+                                      const Deciders& deciders, const gpu::Catalogue& catalogue,
+                                      const std::string& reader);
+
+// No slice meets the pod's GPU requirements.
+scheduling::Explanation Unmet(const ClusterObjects& objects, const cluster::Pod& pod,
+                              const std::string& refusal) {
+  scheduling::Explanation why;
+  why.pod = pod.Key();
+  why.priority = pod.priority;
+  why.diagnosis.nodes = static_cast<int>(objects.nodes.size());
+  why.impossible.emplace(scheduling::codes::kNoModelHasProfile, refusal);
+  why.remedy_code = scheduling::remedies::kRequestLess;
+  why.remedy = "require less in the annotations nos.nebuly.com/need-*: " + refusal;
+  return why;
+}
+
+}  // namespace
+
 scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const SharedPod& pod,
                                        const Deciders& deciders, const gpu::Catalogue& catalogue,
                                        const std::string& reader) {
+  if (!pod->meta.annotations.contains(cluster::kNeedMemory)) {
+    return ExplainAsking(objects, pod, deciders, catalogue, reader);
+  }
+  // The pod is explained as if it requested the slice that meets its GPU requirements.
+  auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
+  if (objects.around) snapshot.ChangeContext() = *objects.around;
+  const planning::NeedAnswer answer =
+      planning::AnswerNeed(*pod, snapshot, deciders.frameworks().For(*pod), {});
+  if (!answer.refusal.empty()) return Unmet(objects, *pod, answer.refusal);
+  if (!answer.choice) return ExplainAsking(objects, pod, deciders, catalogue, reader);
+  cluster::Pod asks = planning::WithSlice(*pod, answer);
+  asks.promised.clear();
+  const auto asking = std::make_shared<const cluster::Pod>(std::move(asks));
+  ClusterObjects with = objects;
+  std::ranges::replace(with.pods, pod, asking);
+  scheduling::Explanation why = ExplainAsking(with, asking, deciders, catalogue, reader);
+  why.requirements = fmt::format("met by {}: {}", answer.choice->resource, answer.choice->Reason());
+  return why;
+}
+
+namespace {
+
+scheduling::Explanation ExplainAsking(const ClusterObjects& objects, const SharedPod& pod,
+                                      const Deciders& deciders, const gpu::Catalogue& catalogue,
+                                      const std::string& reader) {
   // 1. Build the snapshot and find the members of the gang, which are placed together with the pod.
   auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
   if (objects.around) snapshot.ChangeContext() = *objects.around;
@@ -149,5 +202,7 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const Shar
   if (reclaims) group->reclaim = reclaim_beside;
   return scheduling::ExplainTogether(input, *group);
 }
+
+}  // namespace
 
 }  // namespace nos::cmd

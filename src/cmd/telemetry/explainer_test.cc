@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cluster/context.h"
+#include "scheduling/remedies.h"
 
 namespace nos::cmd {
 namespace {
@@ -122,6 +123,30 @@ TEST_F(ExplainerTest, ChargesActualMemoryOfHybridGpu) {
   EXPECT_NE(asks("nvidia.com/gpu", 23).find("1 would be borrowed"), std::string::npos);
   EXPECT_EQ(asks("nvidia.com/gpu.shared", 6), "");
   EXPECT_NE(asks("nvidia.com/gpu.shared", 5).find("1 would be borrowed"), std::string::npos);
+}
+
+// Pods with GPU requirements are explained with the slice that meets them.
+TEST_F(ExplainerTest, GpuRequirementsCountAsRequest) {
+  objects_.pods.clear();
+  cluster::Node node = *objects_.nodes.front();
+  node.meta.labels = {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                      {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                      {"nvidia.com/gpu.count", "1"}};
+  node.meta.annotations = {{"nos.nebuly.com/status-layout-0", ""}};
+  objects_.nodes.front() = std::make_shared<const cluster::Node>(node);
+  const auto why = [&](const char* memory) {
+    cluster::Pod pod = PodOf("other", "q", 1);
+    pod.meta.annotations["nos.nebuly.com/need-memory"] = memory;
+    return Explain(Add(pod));
+  };
+  const scheduling::Explanation fits = why("8Gi");
+  ASSERT_TRUE(fits.place);
+  EXPECT_EQ(fits.place->repartition.made.size(), 1);
+  EXPECT_NE(fits.requirements, "");
+  objects_.pods.clear();
+  const scheduling::Explanation never = why("90Gi");
+  EXPECT_FALSE(never.place);
+  EXPECT_EQ(never.remedy_code, scheduling::remedies::kRequestLess);
 }
 
 }  // namespace

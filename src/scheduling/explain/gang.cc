@@ -193,7 +193,15 @@ Explanation ExplainTogether(const ExplainInput& input, const Together& together)
   ExplainInput next = input;
   if (there < together.least) {
     next.gang = GangIncomplete(together.name, there, together.least).message;
-    return Explain(next);
+    const bool would_do = there + together.gated.size() >= together.least;
+    if (!would_do || together.gated.empty()) return Explain(next);
+    const cluster::Pod& gated = *together.gated.front();
+    next.gang += fmt::format("; {}: {}", gated.Key(), SchedulingGated(gated).message);
+    Explanation why = Explain(next);
+    why.remedy_code = remedies::kLiftGate;
+    why.remedy = fmt::format("for {}: resolve what keeps it from the queue: {}", gated.Key(),
+                             SchedulingGated(gated).message);
+    return why;
   }
   const Trial trial = TryAll(input, together);
   const size_t found = together.placed + trial.found;

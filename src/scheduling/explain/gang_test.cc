@@ -76,6 +76,38 @@ TEST_F(ExplainGangTest, RetriesMembersRefusedByTopologySpread) {
   EXPECT_EQ(PlaceOf(3, nodes), "b");
 }
 
+// The members themselves hold the GPU, so nothing can be freed for the third.
+TEST_F(ExplainGangTest, MembersDoNotMakeRoomForEachOther) {
+  Node node = NodeOf("n", {{"cpu", "8"}},
+                     {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                      {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                      {"nvidia.com/gpu.count", "1"}});
+  node.meta.annotations = {{"nos.nebuly.com/status-layout-0", ""}};
+  for (const std::string name : {"p0", "p1", "p2"}) {
+    Add(PodOf(name, {{"nvidia.com/mig-3g.20gb", "1"}}));
+  }
+  together_.least = 3;
+  const auto snapshot = testing::Snap({node});
+  const Explanation why =
+      ExplainTogether({partitioning_, partitioning_, snapshot, *together_.waiting[0]}, together_);
+  EXPECT_EQ(why.remedy_code, remedies::kAddNode);
+}
+
+TEST_F(ExplainGangTest, GatedMemberCompletesGang) {
+  Add(PodOf("p0", {{"cpu", "1"}}));
+  const auto snapshot = testing::Snap({NodeOf("n", {{"cpu", "4"}})});
+  const auto code = [&] {
+    return ExplainTogether({partitioning_, partitioning_, snapshot, *together_.waiting[0]},
+                           together_)
+        .remedy_code;
+  };
+  EXPECT_EQ(code(), remedies::kCompleteGang);
+  Pod gated = PodOf("p1", {{"cpu", "1"}});
+  gated.scheduling_gates = {"example.com/wait"};
+  together_.gated.push_back(std::make_shared<const Pod>(gated));
+  EXPECT_EQ(code(), remedies::kLiftGate);
+}
+
 // A quota refuses a gang as a whole, and each member beyond what the gang needs by itself.
 class ExplainGangQuotaTest : public ExplainGangTest {
  protected:

@@ -8,6 +8,7 @@
 #include "scheduling/framework.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 #include "scheduling/remedies.h"
+#include "scheduling/slice_reasons.h"
 #include "scheduling/steps.h"
 
 namespace nos::scheduling {
@@ -48,16 +49,32 @@ Lack LackOf(const NodeInfo& node, const Shortfall& shortfall) {
   Lack lack{cluster::ResourceName(shortfall.resource), shortfall.requested,
             shortfall.allocatable - shortfall.used, shortfall.allocatable};
   lack.kept = LastinglyHeld(node, shortfall.resource);
+  for (const auto& other : node.pods) {
+    if (!IsPlacedMember(*other)) continue;
+    const int64_t amount = cluster::RequestsOf(*other).Get(shortfall.resource);
+    lack.kept += amount;
+    lack.members = lack.members || amount > 0;
+  }
   lack.held = shortfall.used - lack.kept;
   lack.most = MostOf(node, shortfall) - lack.kept;
   lack.never = lack.asked > lack.most;
   lack.slice = cluster::IsSliceResource(shortfall.resource) ||
-               cluster::IsManagedOn(node, shortfall.resource);
+               cluster::IsManagedOn(node, shortfall.resource) ||
+               IsOfUnreportedAgent(node, shortfall.resource);
   lack.beside_mig = IsKeptForMig(shortfall.resource, node);
   return lack;
 }
 
 }  // namespace
+
+bool IsPlacedMember(const cluster::Pod& pod) {
+  return pod.priority == std::numeric_limits<int32_t>::max();
+}
+
+bool IsOfUnreportedAgent(const NodeInfo& node, cluster::ResourceId resource) {
+  return !node.gpus.managed && UnreportedSharingMode(*node.node) == "hybrid" &&
+         IsOfHybridNodes(cluster::ResourceName(resource));
+}
 
 bool HasUsedInstances(const cluster::NodeGpus& gpus) {
   return std::ranges::any_of(gpus.gpus, [](const cluster::Gpu& gpu) {

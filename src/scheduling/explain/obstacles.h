@@ -15,6 +15,10 @@ namespace nos::scheduling {
 // Instances to create and destroy on the node's GPUs; absent: partitioning does not help.
 std::optional<Explanation::Repartition> FindRepartition(const cluster::NodeInfo& node,
                                                         const cluster::ResourceVector& requests);
+// A member of the pod's gang that has found this node in the trial (explain_gang.h). It stays.
+bool IsPlacedMember(const cluster::Pod& pod);
+// Agents provide the resource on nodes with this node's label, but none has reported yet.
+bool IsOfUnreportedAgent(const cluster::NodeInfo& node, cluster::ResourceId resource);
 bool HasUsedInstances(const cluster::NodeGpus& gpus);
 
 class Obstacles {

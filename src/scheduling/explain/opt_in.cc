@@ -23,18 +23,30 @@ std::optional<Remedy> SliceDemand::OptIn(const cluster::Node& node) const {
   const auto product = node.meta.labels.find(cluster::kProductLabel);
   if (slices_.empty() || product == node.meta.labels.end()) return std::nullopt;
   const std::string_view unserved = UnreportedSharingMode(node);
-  if (!unserved.empty()) return InspectAgent(node, unserved);
   const bool shares = HasShares();
   const auto mib = NumberAt(cluster::kMemoryLabel, node);
+  if (!unserved.empty()) {
+    const bool too_large =
+        mib && std::ranges::any_of(slices_, [&](const auto& slice) {
+          return gpu::IsShareResource(slice.first) &&
+                 (gpu::SharesOfMemory(*mib) == nullptr ||
+                  !CanBePartitionedInto(*gpu::SharesOfMemory(*mib), slice.first));
+        });
+    return too_large ? std::nullopt : InspectAgent(node, unserved);
+  }
   const gpu::Model* model = !shares ? catalogue_.FindByProduct(product->second)
                             : mib   ? gpu::SharesOfMemory(*mib)
                                     : nullptr;
   if (model == nullptr || !Suits(*model)) return std::nullopt;
   if (GpusFor(*model) > NumberAt(cluster::kCountLabel, node).value_or(1)) return std::nullopt;
-  return Remedy{
-      remedies::kOptInNode,
+  std::string text =
       fmt::format("opt node {} in to partitioning (label {}={}): it has GPUs {}", node.meta.name,
-                  cluster::kPartitioningLabel, shares ? "mps" : "mig", product->second)};
+                  cluster::kPartitioningLabel, shares ? "mps" : "mig", product->second);
+  if (!NumberAt(cluster::kCountLabel, node)) {
+    text += fmt::format("; label {} is missing too: inspect GPU feature discovery there",
+                        cluster::kCountLabel);
+  }
+  return Remedy{remedies::kOptInNode, std::move(text)};
 }
 
 // The node is opted in to partitioning, but its agent does not provide the slices (yet).

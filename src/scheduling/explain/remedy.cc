@@ -13,6 +13,8 @@
 #include "scheduling/framework.h"
 #include "scheduling/packing/view.h"
 #include "scheduling/pod_names.h"
+#include "scheduling/several_shares.h"
+#include "scheduling/slice_reasons.h"
 #include "scheduling/steps.h"
 
 namespace nos::scheduling {
@@ -162,16 +164,45 @@ std::optional<Changes> Lifted(const Liftable& liftable, const ExplainInput& inpu
                                                               : std::move(lifted);
 }
 
-Remedy LargerNode(const Nearest& nearest, const SliceDemand& demand) {
+// What a new node needs beside resources, if the nearest lacks it.
+std::string LabelsOfNewNode(const Nearest& nearest, const cluster::Pod& pod) {
+  if (std::ranges::count(nearest.objections, codes::kNodeAffinityMismatch, &Reason::code) == 0) {
+    return "";
+  }
+  std::vector<std::string> labels;
+  for (const auto& [key, value] : pod.node_selector) labels.push_back(key + "=" + value);
+  return labels.empty()
+             ? "; the new node has to match the pod's node affinity"
+             : fmt::format("; the new node needs {} {} too",
+                           labels.size() == 1 ? "label" : "labels", Join(labels, " and "));
+}
+
+Remedy LargerNode(const Nearest& nearest, const ExplainInput& input) {
   std::vector<TooMuch> others;
-  bool slices = false;
   for (const Lack& lack : nearest.lacks) {
-    if (!lack.never) continue;
-    slices = slices || lack.slice;
-    if (lack.slice) continue;
+    if (!lack.never || lack.slice) continue;
     others.push_back({lack.resource, lack.asked, lack.most, lack.kept > 0, lack.beside_mig});
   }
-  if (!slices) return AddLargerNode(others, nearest.node);
+  // The new node has to hold all GPUs and slices, even those that this one has.
+  const SliceDemand demand = DemandOf(input, Advertised::kCounted);
+  if (demand.slices().empty()) {
+    const cluster::ResourceId gpu = packing::WholeGpuResource();
+    const std::string& name = cluster::ResourceName(gpu);
+    const int64_t gpus = cluster::RequestsOf(input.pod).Get(gpu);
+    if (gpus > 0 && std::ranges::count(others, name, &TooMuch::resource) == 0) {
+      others.push_back({name, gpus, input.snapshot.Find(nearest.node)->allocatable.Get(gpu)});
+    }
+    Remedy remedy = AddLargerNode(others, nearest.node);
+    if (remedy.code == remedies::kAddNode && std::ranges::any_of(nearest.lacks, &Lack::members)) {
+      std::vector<std::string> asked;
+      for (const TooMuch& lack : others) asked.push_back(AmountText(lack.resource, lack.asked));
+      remedy.text = fmt::format(
+          "add a node with at least {}: other members of its gang take what node {} has",
+          Join(asked, " and "), nearest.node);
+    }
+    if (remedy.code == remedies::kAddNode) remedy.text += LabelsOfNewNode(nearest, input.pod);
+    return remedy;
+  }
   Remedy remedy = demand.ForNoNode();
   if (remedy.code != remedies::kAddNode) return remedy;
   for (const TooMuch& lack : others) remedy.text += " and " + AmountText(lack.resource, lack.asked);
@@ -197,8 +228,12 @@ bool HoldsWhenEmpty(const cluster::NodeInfo& node, const cluster::Pod& pod) {
   cluster::NodeInfo empty;
   empty.node = std::make_shared<cluster::Node>();  // without a plan
   empty.gpus = node.gpus;
+  std::set<std::string> members;  // of the pod's gang, which stay
+  for (const auto& other : node.pods) {
+    if (IsPlacedMember(*other)) members.insert(other->Key());
+  }
   for (cluster::Gpu& gpu : empty.gpus.gpus) {
-    gpu.instances.clear();
+    std::erase_if(gpu.instances, [&](const auto& one) { return !members.contains(one.pod); });
     gpu.fixed = false;
     gpu.reported = true;
   }
@@ -329,7 +364,7 @@ SliceDemand DemandOf(const ExplainInput& input, Advertised which) {
     bool is_slice = cluster::IsSliceResource(id), advertised = false;
     for (size_t i = 0; i < input.snapshot.size(); ++i) {
       const cluster::NodeInfo& node = input.snapshot.node(i);
-      is_slice = is_slice || cluster::IsManagedOn(node, id);
+      is_slice = is_slice || cluster::IsManagedOn(node, id) || IsOfUnreportedAgent(node, id);
       advertised =
           advertised || (which == Advertised::kLeftOut && node.allocatable.Get(id) >= amount);
     }
@@ -350,6 +385,20 @@ SliceDemand DemandOf(const ExplainInput& input, Advertised which) {
                      static_cast<int64_t>(most_gpus));
 }
 
+bool HasUnservedShares(const ExplainInput& input) {
+  if (!AsksForSeveralShares(input.pod)) return false;
+  const cluster::ResourceVector requests = cluster::RequestsOf(input.pod);
+  for (size_t i = 0; i < input.snapshot.size(); ++i) {
+    const cluster::NodeInfo& node = input.snapshot.node(i);
+    const bool offers = std::ranges::all_of(requests.entries(), [&](const auto& entry) {
+      return !cluster::IsSliceResource(entry.first) ||
+             node.allocatable.Get(entry.first) >= entry.second;
+    });
+    if (offers && !node.gpus.managed) return false;
+  }
+  return true;
+}
+
 Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainInput& input) {
   if (!why.gate.empty()) {
     return {remedies::kLiftGate, "resolve what keeps it from the queue: " + why.gate};
@@ -357,6 +406,7 @@ Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainI
   if (!why.gang.empty() && !why.beside) return CompleteGang(why.gang);
   const SliceDemand demand = DemandOf(input);
   if (!why.place && !why.in_use && !why.being_partitioned) {
+    if (HasUnservedShares(input)) return RequestOneShare(input.pod);
     if (auto impossible = ForImpossible(demand, input)) return *std::move(impossible);
   }
   if (!why.for_quota.empty() && !why.preemption) return {remedies::kRaiseQuota, why.for_quota};
@@ -380,7 +430,7 @@ Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainI
   }
   if (liftable.opt_in && opt_ins < lifts) return *liftable.opt_in;
   if (lifted) return {remedies::kLiftConstraints, lifted->Text() + lifted->Outcome()};
-  if (std::ranges::any_of(nearest.lacks, &Lack::never)) return LargerNode(nearest, demand);
+  if (std::ranges::any_of(nearest.lacks, &Lack::never)) return LargerNode(nearest, input);
   if (auto remedy = ForSlicesOf(nearest, input)) return *std::move(remedy);
   return {nearest.objections.empty() ? remedies::kFreeResources : remedies::kLiftConstraints,
           Changes(nearest.node, input).Text()};

@@ -21,6 +21,9 @@ enum class Advertised { kLeftOut, kCounted };
 // and the GPU models that the cluster has or the catalogue knows.
 SliceDemand DemandOf(const ExplainInput& input, Advertised advertised = Advertised::kLeftOut);
 
+// A container requests several shares, and no node offers them that another component shares.
+bool HasUnservedShares(const ExplainInput& input);
+
 Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainInput& input);
 
 }  // namespace nos::scheduling

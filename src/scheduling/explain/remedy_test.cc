@@ -226,6 +226,68 @@ TEST(ExplainRemedyTest, EachReasonIsListedOnce) {
   EXPECT_EQ(why.diagnosis.entries[0].nodes, 2);
 }
 
+Node Shared(std::string name, std::string mode, bool reported) {
+  Node node = NodeOf(std::move(name), {{"cpu", "8"}},
+                     {{"nos.nebuly.com/gpu-partitioning", std::move(mode)},
+                      {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                      {"nvidia.com/gpu.memory", "40960"},
+                      {"nvidia.com/gpu.count", "1"}});
+  if (reported) {
+    node.meta.annotations = {{"nos.nebuly.com/status-model-0", "MPS-39GB"},
+                             {"nos.nebuly.com/status-layout-0", ""}};
+  }
+  return node;
+}
+
+TEST(ExplainRemedyTest, NoNodeServesSeveralSharesOfOneContainer) {
+  const Pod pod = Waiting({{"nvidia.com/gpu-10gb", "2"}}, 0);
+  const auto theirs = DefaultConfiguration({.simulates = true});
+  const Explanation why =
+      Why({Shared("m", "mps", true)}, {}, pod, *theirs.profiles.front().framework);
+  EXPECT_EQ(why.remedy_code, remedies::kRequestOneShare);
+  ASSERT_TRUE(why.impossible);
+  EXPECT_EQ(why.impossible->code, codes::kSeveralShares);
+  const Explanation ours = Why({Shared("m", "mps", true)}, {}, pod);
+  EXPECT_EQ(ours.remedy_code, remedies::kRequestOneShare);
+  EXPECT_EQ(ours.diagnosis.entries.size(), 0);
+}
+
+TEST(ExplainRemedyTest, AgentsThatHaveNotReportedAreInspectedOnlyIfTheyCouldServe) {
+  const auto code = [](const Node& node, const char* resource) {
+    return Why({node}, {}, Waiting({{resource, "1"}}, 0)).remedy_code;
+  };
+  EXPECT_EQ(code(Shared("n", "mps", false), "nvidia.com/gpu-10gb"), remedies::kInspectAgent);
+  EXPECT_EQ(code(Shared("n", "mps", false), "nvidia.com/gpu-200gb"), remedies::kAddNode);
+  EXPECT_EQ(code(Shared("n", "hybrid", false), "nvidia.com/gpu"), remedies::kInspectAgent);
+  EXPECT_EQ(code(Shared("n", "mps", false), "nvidia.com/gpu"), remedies::kAddNode);
+}
+
+TEST(ExplainRemedyTest, OptInNamesMissingCount) {
+  Node node = A100("n", "");
+  node.meta.annotations.clear();
+  node.meta.labels.erase("nos.nebuly.com/gpu-partitioning");
+  const Pod pod = Waiting({{"nvidia.com/mig-7g.40gb", "1"}}, 0);
+  EXPECT_THAT(Remedy({node}, {}, pod), Not(HasSubstr("nvidia.com/gpu.count")));
+  node.meta.labels.erase("nvidia.com/gpu.count");
+  const Explanation why = Why({node}, {}, pod);
+  EXPECT_EQ(why.remedy_code, remedies::kOptInNode);
+  EXPECT_THAT(why.remedy, HasSubstr("nvidia.com/gpu.count"));
+}
+
+TEST(ExplainRemedyTest, NewNodeHasAllThatThePodNeeds) {
+  const Node plain = NodeOf("n", {{"cpu", "8"}, {"nvidia.com/gpu", "1"}});
+  EXPECT_THAT(Remedy({plain}, {}, Waiting({{"cpu", "64"}, {"nvidia.com/gpu", "1"}}, 0)),
+              HasSubstr("1 nvidia.com/gpu"));
+  EXPECT_THAT(
+      Remedy({A100("n", "")}, {}, Waiting({{"cpu", "64"}, {"nvidia.com/mig-7g.40gb", "1"}}, 0)),
+      HasSubstr("7g.40gb"));
+  Pod pod = Waiting({{"nvidia.com/gpu", "2"}}, 0);
+  pod.node_selector = {{"zone", "a"}};
+  const Explanation why = Why({plain}, {}, pod);
+  EXPECT_EQ(why.remedy_code, remedies::kAddNode);
+  EXPECT_THAT(why.remedy, HasSubstr("zone=a"));
+}
+
 // With a quota in force, the quota decides on evictions and priorities do not.
 class ExplainQuotaTest : public ::testing::Test {
  protected:

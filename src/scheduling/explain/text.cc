@@ -157,6 +157,7 @@ std::string ToText(const Explanation& why, size_t width) {
   const auto add = [&](const std::string& label, const std::string& text) {
     AddLines(out, label, text, width);
   };
+  if (!why.requirements.empty()) add("requirements", why.requirements);
   if (!why.gang.empty()) add("group", why.gang);
   if (!why.quota.empty()) add("quota", why.quota);
   if (why.impossible) add("all nodes", why.impossible->message);
@@ -212,6 +213,7 @@ Json ToJson(const Explanation& why) {
                  {"nodes", why.diagnosis.nodes},
                  {"available", why.diagnosis.feasible},
                  {"reasons", std::move(reasons)}};
+  if (!why.requirements.empty()) out["requirements"] = why.requirements;
   if (!why.gate.empty()) out["gate"] = why.gate;
   if (!why.gang.empty()) out["gang"] = why.gang;
   if (!why.quota.empty()) out["quota"] = why.quota;
