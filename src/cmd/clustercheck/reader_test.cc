@@ -87,7 +87,8 @@ TEST_F(ReaderTest, AForbiddenKindIsNotChecked) {
   EXPECT_EQ(snapshot.nodes.status.code(), Code::kPermission);
   EXPECT_TRUE(snapshot.pods.status.ok());
   for (const Finding& finding : CheckCluster(snapshot)) {
-    if (finding.code == "NodesLabelled") EXPECT_EQ(finding.verdict, Verdict::kNotChecked);
+    if (finding.code != "NodesLabelled") continue;
+    EXPECT_EQ(finding.verdict, Verdict::kNotChecked);
   }
 }
 
