@@ -6,7 +6,7 @@
 # TEST_DEPS as well, and tests every part of their own library.
 #
 # It reads lines, not C++: so there is one way to write an include of our own, "library/path.h" at the
-# start of a line, and <path> is for what is not below src. Whatever else the compiler could take
+# start of a line, and <path> is for what is not below src. Every other line that the compiler could take
 # for an include is refused, be it a comment before it or a line that goes on in the next one.
 cmake_minimum_required(VERSION 3.24)
 foreach(list DEPS TEST_DEPS PARTS OPEN ROOTS)
@@ -16,6 +16,11 @@ list(TRANSFORM TEST_DEPS REPLACE "_testing$" "")
 
 # '#' also as a digraph or trigraph, and all that may come between it and the word.
 set(directive "(#|%:|[?][?]=)[ \t]*(/[*]|[?][?]/|\\\\|i[a-z_]*(\\\\|[?][?]/)|include|import)")
+
+# The compiler takes these for blanks; file(STRINGS) ends a line at them.
+string(ASCII 11 vertical_tab)
+string(ASCII 12 form_feed)
+set(spaces ${vertical_tab} ${form_feed})
 
 # parts_<part>: what the part may include, itself and what its parts may include left out.
 set(names)
@@ -106,6 +111,13 @@ function(check_own file path)
   endforeach()
 endfunction()
 
+# Fails for a header that only tests may include.
+function(refuse_of_tests file path)
+  if(path MATCHES "^testing/|/testing/|_test[.]h$")
+    message(FATAL_ERROR "${file}: includes ${path}, which is for tests only")
+  endif()
+endfunction()
+
 function(check_line file line allowed)
   if(NOT line MATCHES "[.][.]" AND line MATCHES "^#include <([^/<>][^<>]*)>$")
     string(REGEX REPLACE "/.*" "" first "${CMAKE_MATCH_1}")
@@ -124,10 +136,14 @@ function(check_line file line allowed)
     if(used STREQUAL LIBRARY)
       if(NOT file MATCHES "_test\\.(cc|h)$|/testing/")
         check_own(${file} ${path})
+        refuse_of_tests(${file} ${path})
       endif()
       return()
     endif()
     if(used IN_LIST allowed)
+      if(NOT file MATCHES "_test\\.(cc|h)$|/testing/")
+        refuse_of_tests(${file} ${path})
+      endif()
       string(REGEX REPLACE "/.*" "" part "${path}")
       if(path MATCHES "/" AND NOT path MATCHES "^testing/" AND NOT "${used}/${part}" IN_LIST OPEN)
         message(FATAL_ERROR "${file}: includes ${used}/${path}, which lies in a part of ${used}; "
@@ -154,6 +170,13 @@ foreach(file ${files})
   if(file MATCHES "_test\\.(cc|h)$|/testing/")
     list(APPEND allowed ${TEST_DEPS})
   endif()
+  file(READ ${file} text)
+  foreach(space ${spaces})
+    string(FIND "${text}" "${space}" at)
+    if(NOT at EQUAL -1)
+      message(FATAL_ERROR "${file}: has a form feed or a vertical tab, which could hide an include")
+    endif()
+  endforeach()
   file(STRINGS ${file} lines REGEX "${directive}" ENCODING UTF-8)
   foreach(line ${lines})
     check_line(${file} "${line}" "${allowed}")

@@ -10,4 +10,8 @@ inline constexpr std::string_view kRebootRequired = "nos.nebuly.com/RebootRequir
 // True if the node's GPUs are healthy; False with the problems otherwise.
 inline constexpr std::string_view kGpusHealthy = "nos.nebuly.com/GpusHealthy";
 
+// True if containers can be given the node's devices, with the way as reason; False with the
+// problem otherwise.
+inline constexpr std::string_view kDeviceHandover = "nos.nebuly.com/DeviceHandover";
+
 }  // namespace nos::agent

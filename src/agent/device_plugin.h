@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@
 #include "kube/client.h"
 #include "kubelet/device_plugin.h"
 #include "kubelet/pod_resources.h"
+#include "reconcile/condition.h"
 
 namespace nos::agent {
 
@@ -69,6 +71,9 @@ class DevicePluginStrategy {
                                                       kubelet::DevicePlugin* others) = 0;
   // Rules of an open plugin that names its devices itself; null: it offers any device.
   virtual const DeviceRules* rules() const { return nullptr; }
+  // Condition kDeviceHandover; no value: the plugin hands devices over in its own way. Called by
+  // the agent's thread.
+  virtual std::optional<reconcile::WantedCondition> Handover() const { return std::nullopt; }
   virtual void Measure(Metrics& /*metrics*/) const {}
 };
 
@@ -84,7 +89,8 @@ class DevicePlugins {
   DevicePluginStrategy& Choose(const SharingModes& modes);
   // Opens the chosen plugins. The last one is that of the agent.
   std::vector<std::unique_ptr<kubelet::DevicePlugin>> Open(const PluginContext& context);
-  // REQUIRES: they are open.
+  // That of the first chosen plugin which has one. REQUIRES: they are open.
+  std::optional<reconcile::WantedCondition> Handover() const;
   void Measure(Metrics& metrics) const;
 
  private:

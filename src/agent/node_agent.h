@@ -14,6 +14,7 @@
 // Owned by one thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -70,6 +71,8 @@ struct AgentExtras {
   // Rules of a device plugin that names its devices itself. Null: it offers any device.
   const DeviceRules* rules = nullptr;
   SharingModes modes = AllSharingModes();
+  // Condition kDeviceHandover of the device plugin; no function: none.
+  std::function<std::optional<reconcile::WantedCondition>()> handover{};
 };
 
 class Agent final : public reconcile::Reconciler {
@@ -106,6 +109,7 @@ class Agent final : public reconcile::Reconciler {
                                   bool offered, kube::Client& client, Time now);
   Status Report(const ObservedState& round, const std::optional<reconcile::PlanResult>& result,
                 kube::Client& client, Time now);
+  Status ReportHandover(const cluster::Node& node, kube::Client& client, Time now);
   std::vector<cluster::Gpu> ReportedGpus(const ObservedState& round) const;
   reconcile::PlanResult ResultOf(const device::Progress& progress,
                                  const ObservedState& round) const;

@@ -33,6 +33,7 @@ struct SharingOptions {
   // GPUs may be given as a whole, and in this number of time slices (0: none), on hybrid nodes.
   bool whole = false;
   int time_slices = 0;
+  bool whole_on_mig_nodes = false;       // as a whole on nodes labelled "mig" too
   ResetRule resets = ResetRule::kNever;  // for GPUs of hybrid nodes
   // How long a GPU that could not be reset keeps its mode: after the first failure, and at most.
   BackOff reset_pauses{std::chrono::minutes(1), std::chrono::hours(1)};

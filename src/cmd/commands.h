@@ -11,6 +11,7 @@ void AddSimulateCommand(CLI::App& root, Chosen& chosen);
 void AddGetCommand(CLI::App& root, Chosen& chosen);
 void AddTopCommand(CLI::App& root, Chosen& chosen);
 void AddExplainCommand(CLI::App& root, Chosen& chosen);
+void AddCheckCommand(CLI::App& root, Chosen& chosen);
 void AddPartitionerCommand(CLI::App& root, Chosen& chosen);
 void AddAgentCommand(CLI::App& root, Chosen& chosen);
 void AddSchedulerCommand(CLI::App& root, Chosen& chosen);

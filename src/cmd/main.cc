@@ -15,6 +15,7 @@ void AddCommands(CLI::App& root, nos::cmd::Chosen& chosen) {
   nos::cmd::AddGetCommand(root, chosen);
   nos::cmd::AddTopCommand(root, chosen);
   nos::cmd::AddExplainCommand(root, chosen);
+  nos::cmd::AddCheckCommand(root, chosen);
   nos::cmd::AddPartitionerCommand(root, chosen);
   nos::cmd::AddAgentCommand(root, chosen);
   nos::cmd::AddSchedulerCommand(root, chosen);

@@ -11,6 +11,9 @@ inline constexpr MetricFamily kBuildInfo{MetricFamily::Kind::kGauge, "nos_build_
                                          "Always 1, labelled with the version and the command."};
 inline constexpr MetricFamily kLeader{MetricFamily::Kind::kGauge, "nos_leader",
                                       "1 while this replica is the leader, by lease."};
+inline constexpr MetricFamily kTelemetryCertificateEnd{
+    MetricFamily::Kind::kGauge, "nos_telemetry_certificate_expiration_timestamp_seconds",
+    "Expiry of the telemetry server's own certificate, in seconds since 1970."};
 inline constexpr MetricFamily kSpoolEnvelopes{
     MetricFamily::Kind::kGauge, "nos_telemetry_spool_envelopes",
     "Number of envelopes in the spool that the telemetry server has not acknowledged."};

@@ -118,9 +118,10 @@ inline Note Preempted(const cluster::Pod& victim, const cluster::Pod& preemptor,
   const bool related = preemptor.meta.ns == victim.meta.ns;
   return OnPod(
       victim, kNormal, "Preempted",
-      fmt::format("Preempted by pod {}{} on node {}{}", preemptor.meta.uid,
-                  related ? fmt::format(" ({})", preemptor.Key()) : "", node,
-                  for_quota ? ": its elastic quota has a right to what is borrowed here" : ""));
+      fmt::format(
+          "Preempted by pod {}{} on node {}{}", preemptor.meta.uid,
+          related ? fmt::format(" ({})", preemptor.Key()) : "", node,
+          for_quota ? ": an elastic quota guarantees to that Pod what this one borrows" : ""));
 }
 
 // Autoscaler, on node pools.

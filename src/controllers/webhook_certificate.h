@@ -1,5 +1,6 @@
-// Manages the serving certificate of a webhook: issues it, keeps it in a Secret from which all
-// replicas serve, rotates it in time and writes its CA bundle into the webhook configurations.
+// Manages the serving certificate of a webhook or another server: issues it, keeps it in a Secret
+// from which all replicas serve, rotates it in time and writes its CA bundle where its clients
+// look: into webhook configurations, or ConfigMaps (key ca.crt).
 //
 //   WebhookCertificate certificate(config, [&] { wake.Ring(); });
 //   certificate.Step(client, leads, clock.Now());     // at NextDue, and when woken
@@ -28,12 +29,16 @@
 namespace nos::controllers {
 
 struct WebhookCertificateConfig {
-  std::string ns{}, secret{};   // where the certificate is kept
-  std::string configuration{};  // the ValidatingWebhookConfiguration with the CA bundle
-  bool mutates = false;         // a MutatingWebhookConfiguration of that name has it, too
+  std::string ns{}, secret{};  // where the certificate is kept
+  // The ValidatingWebhookConfiguration with the CA bundle; "": none.
+  std::string configuration{};
+  bool mutates = false;  // a MutatingWebhookConfiguration of that name has it, too
+  // ConfigMaps of this name with the CA bundle, in these namespaces.
+  std::string config_map{};
+  std::vector<std::string> config_map_namespaces{};
   std::vector<std::string> dns_names{};
   Duration lifetime = std::chrono::hours(24 * 90);
-  // Time until all API servers trust a new authority; at most a tenth of the lifetime.
+  // Time until all clients trust a new authority; at most a tenth of the lifetime.
   Duration settling = std::chrono::minutes(1);
 };
 
@@ -74,23 +79,29 @@ class WebhookCertificate {
   };
   struct Configuration {
     cluster::ObjectMeta meta;
-    std::map<std::string, std::string> bundles;  // by webhook: base64
+    std::map<std::string, std::string> bundles;  // by webhook, or by key of a ConfigMap: base64
+  };
+  // An object with the CA bundle.
+  struct Place {
+    kube::Resource kind;
+    std::string ns;
+    std::unique_ptr<kube::Cache<Configuration>> cache;
   };
   static Status ReadSecret(JsonSource json, Secret& to);
   static Status ReadConfiguration(JsonSource json, Configuration& to);
+  static Status ReadConfigMap(JsonSource json, Configuration& to);
 
   Status Act(kube::Client& client, Time now);
   Status Keep(kube::Client& client, const Secret* before, const KeptCertificate& wanted);
-  static Status PublishBundle(kube::Client& client, const kube::Resource& kind,
-                              const Configuration& configuration, const std::string& bundle);
+  static Status PublishBundle(kube::Client& client, const Place& place,
+                              const Configuration& configuration, const std::string& authorities);
+  std::shared_ptr<const Configuration> At(const Place& place) const;
   std::shared_ptr<const Secret> KeptSecret() const;
   std::vector<const kube::Reflector*> Reflectors() const;
 
   const WebhookCertificateConfig config_;
   kube::Cache<Secret> secrets_;
-  // The configurations with the CA bundle, by kind.
-  std::vector<std::pair<kube::Resource, std::unique_ptr<kube::Cache<Configuration>>>>
-      configurations_;
+  std::vector<Place> places_;
   std::shared_ptr<const Secret> served_;
   // The bundle that the leader has seen in the API server, and since when.
   std::string published_bundle_;

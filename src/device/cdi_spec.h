@@ -22,7 +22,7 @@ namespace nos::device {
 struct CdiSpec {
   std::string kind;  // "VENDOR/CLASS"; a device's full name is then "VENDOR/CLASS=NAME"
   DriverFiles driver;
-  std::map<std::string, std::vector<std::string>> devices;  // device nodes, by name
+  std::map<std::string, std::vector<DeviceNode>> devices;  // by name
 };
 
 Json ToJson(const CdiSpec& spec);

@@ -31,13 +31,22 @@ struct DriverFile {
   friend auto operator<=>(const DriverFile&, const DriverFile&) = default;
 };
 
+// A character device in containers, at the path of its node on the host.
+struct DeviceNode {
+  std::string path;           // "/dev/nvidia0"
+  uint32_t major = 0;         // of the driver; 0: unknown, so the node has to be on the host
+  uint32_t minor = 0;         // of the device
+  uint32_t host_mode = 0666;  // of the host's node, which containers need not have
+  friend auto operator<=>(const DeviceNode&, const DeviceNode&) = default;
+};
+
 struct DriverFiles {
   std::string version;         // "550.54.15"
   std::string library_folder;  // of the host: "/usr/lib/x86_64-linux-gnu"
   // Libraries under every name that programs load them by, programs, firmware and sockets.
   std::vector<DriverFile> mounts;
   // Device nodes that every container with a GPU needs: "/dev/nvidiactl", "/dev/nvidia-uvm".
-  std::vector<std::string> device_nodes;
+  std::vector<DeviceNode> device_nodes;
   // A program of NVIDIA's container toolkit that updates a container's cache of libraries, as the
   // host sees it; "": none is installed.
   std::string hook;
@@ -55,10 +64,14 @@ std::string PathOf(std::string_view name, const DriverFiles& driver, const HostF
 std::vector<DriverFile> MountsOf(const DriverFiles& driver);
 
 // Device nodes of one GPU, or of the MIG instance on it with this GPU instance id, which has one
-// compute instance; without those of DriverFiles. Error: kNotFound (the driver does not list the
-// GPU or the instance).
-Result<std::vector<std::string>> DeviceNodesOf(const std::string& gpu_uuid,
-                                               std::optional<uint32_t> gpu_instance,
-                                               const HostFolders& host);
+// compute instance; without those of DriverFiles. They have numbers, as the nodes need not be on
+// the host: a program in a container that creates an instance gets the node in the container only.
+// Error: kNotFound (the driver does not list the GPU or the instance, or has no number).
+Result<std::vector<DeviceNode>> DeviceNodesOf(const std::string& gpu_uuid,
+                                              std::optional<uint32_t> gpu_instance,
+                                              const HostFolders& host);
+
+// Creates the node on the host if it is missing. Error: kUnavailable, with the path and the cause.
+Status MakeOnHost(const DeviceNode& node, const HostFolders& host);
 
 }  // namespace nos::device

@@ -182,7 +182,7 @@ static_assert(sizeof(GpmMetric) == 40 && offsetof(GpmMetricsGet, metrics) == 24)
 static_assert(sizeof(ComputeInstanceProfileInfo) == 36 && sizeof(EventData) == 32);
 
 // The feature that needs a function. kCore: nothing works without it. kFallback: another function
-// replaces it.
+// replaces it, or nos only shows its answer.
 enum class Feature {
   kCore,
   kMig,
@@ -207,6 +207,7 @@ enum class Feature {
   X(nvmlDeviceGetPciInfo_v3, kCore, (Device device, PciInfo * pci))                              \
   X(nvmlDeviceGetMemoryInfo, kCore, (Device device, Memory * memory))                            \
   X(nvmlSystemGetDriverVersion, kDriverVersion, (char* version, unsigned size))                  \
+  X(nvmlSystemGetCudaDriverVersion_v2, kFallback, (int* version))                                \
   X(nvmlDeviceGetMigMode, kMig, (Device device, unsigned* current, unsigned* pending))           \
   X(nvmlDeviceSetMigMode, kMig, (Device device, unsigned mode, Return* activation))              \
   X(nvmlDeviceGetGpuInstanceProfileInfo, kMig,                                                   \

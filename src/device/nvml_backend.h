@@ -59,6 +59,8 @@ class NvmlBackend final : public Backend {
   Result<std::vector<DriverProfile>> ListProfiles(int gpu);
   // "" if the driver does not report it.
   std::string DriverVersion();
+  // The latest CUDA version that the driver supports: "13.0"; "" if it does not report it.
+  std::string CudaVersion();
   const NvmlLibrary& library() const { return library_; }
 
  private:

@@ -32,6 +32,9 @@ class DevicePlugin {
   // True if existing devices can be left out of an offer. If false, an offer must list every device
   // and be made after all changes, because each offer may disturb pods that are being admitted.
   virtual bool Withdraws() const { return true; }
+  // True if the last offer has to be made again although the devices are the same, because
+  // something that containers need of them is missing.
+  virtual bool IsStale() const { return false; }
   // True if the kubelet may allocate the device, as far as it has reported its list. A free device
   // that it may not allocate yet cannot be used by any pod.
   virtual bool Shows(const std::string& /*device_id*/) const { return true; }

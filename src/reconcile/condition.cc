@@ -1,9 +1,15 @@
 #include "reconcile/condition.h"
 
+#include <fmt/core.h>
+
+#include <string_view>
 #include <utility>
 
 namespace nos::reconcile {
 namespace {
+
+// Marks the messages of reclaims, in every version.
+constexpr std::string_view kQuotaWords = "elastic quota";
 
 bool IsSame(const cluster::Condition* known, const WantedCondition& wanted) {
   return known != nullptr && known->status == wanted.status && known->reason == wanted.reason &&
@@ -56,11 +62,16 @@ kube::NamedPatch ConditionPatch(const cluster::Pod& pod, const WantedCondition& 
   return PatchOf(pod.meta, FindCondition(pod.conditions, wanted.type), wanted, now);
 }
 
+std::string ReclaimMessage(std::string_view scheduler) {
+  return fmt::format("{}: preempting to accommodate a pod whose {} guarantees these resources",
+                     scheduler, kQuotaWords);
+}
+
 const std::string* WhyReclaimed(const cluster::Pod& pod) {
   const cluster::Condition* found = pod.FindCondition("DisruptionTarget");
   const bool is = found != nullptr && found->status == "True" &&
                   found->reason == "PreemptionByScheduler" &&
-                  found->message.find("elastic quota") != std::string::npos;
+                  found->message.find(kQuotaWords) != std::string::npos;
   return is ? &found->message : nullptr;
 }
 

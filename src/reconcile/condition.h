@@ -26,8 +26,11 @@ Status WriteCondition(kube::Client& client, const cluster::Node& node,
 // The patch itself, for callers that send several at once.
 kube::NamedPatch ConditionPatch(const cluster::Pod& pod, const WantedCondition& wanted, Time now);
 
-// The message of a preemption by a scheduler in favour of an elastic quota; null if the pod was not
-// evicted for that reason.
+// The message of the condition DisruptionTarget of a pod that `scheduler` evicts because an elastic
+// quota guarantees its resources to another pod.
+std::string ReclaimMessage(std::string_view scheduler);
+// The message of such an eviction, also by an earlier version; null if the pod was not evicted for
+// that reason.
 const std::string* WhyReclaimed(const cluster::Pod& pod);
 
 // The name of the scheduler profile that evicted the pod; empty if unknown. Source:

@@ -1,22 +1,23 @@
 #include "scheduling/explain.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "cluster/instance_search.h"
 #include "scheduling/explain/obstacles.h"
+#include "scheduling/explain/quotas.h"
 #include "scheduling/explain/remedy.h"
 #include "scheduling/explain/room.h"
 #include "scheduling/explain/slice_lacks.h"
 #include "scheduling/explain_promises.h"
 #include "scheduling/framework.h"
-#include "scheduling/quota_plugin.h"
+#include "scheduling/slice_reasons.h"
 
 namespace nos::scheduling {
 namespace {
 
+using cluster::NodeInfo;
 using cluster::Pod;
 using cluster::ResourceVector;
 using Repartition = Explanation::Repartition;
@@ -29,55 +30,64 @@ Reason GateOf(const Framework& framework, const Pod& pod) {
   return {};
 }
 
-std::optional<Explanation::Place> PlaceFor(const ExplainInput& input) {
-  const Decision decision = input.framework.Schedule(input.pod, input.snapshot);
-  if (decision.node == nullptr) return std::nullopt;
-  Explanation::Place place{decision.node->node->meta.name, {}};
+// Instances that the pod would get on the node, but which are used according to the node's agent,
+// by no known pod.
+std::vector<Explanation::Instance> UsedByUnknown(const NodeInfo& node,
+                                                 const ResourceVector& requests) {
+  std::vector<Explanation::Instance> all;
+  for (const auto& [id, amount] : requests.entries()) {
+    if (!cluster::IsManagedOn(node, id)) continue;
+    std::vector<Explanation::Instance> used;
+    for (const cluster::Gpu& gpu : node.gpus.gpus) {
+      for (const cluster::Instance& instance : gpu.instances) {
+        const gpu::Profile& profile = gpu.model->profile(instance.placement.profile);
+        // Instances that are left do not count as allocatable.
+        if (!instance.used || instance.left || !instance.pod.empty()) continue;
+        if (profile.resource_name != cluster::ResourceName(id)) continue;
+        used.push_back({gpu.index, gpu.model->PlacementName(instance.placement)});
+      }
+    }
+    const int64_t free = node.allocatable.Get(id) - node.requested.Get(id);
+    const bool counted_free = amount > 0 && amount <= free;
+    if (!counted_free || amount <= free - static_cast<int64_t>(used.size())) continue;
+    all.insert(all.end(), used.begin(), used.end());
+  }
+  return all;
+}
+
+Explanation::Place PlaceOn(const NodeInfo& node, const ExplainInput& input) {
+  Explanation::Place place{node.node->meta.name, {}};
   const ResourceVector requests = cluster::RequestsOf(input.pod);
   if (input.framework.partitioned_by() == PartitionedBy::kScheduler &&
-      !cluster::HasFreeInstances(*decision.node, requests)) {
-    place.repartition = FindRepartition(*decision.node, requests).value_or(Repartition());
+      !cluster::HasFreeInstances(node, requests)) {
+    place.repartition = FindRepartition(node, requests).value_or(Repartition());
   }
   return place;
 }
 
-// The refusal on the node, among sufficiently large ones, where the least is missing. Absent: some
-// node is not refused.
-std::optional<quota::Refusal> RefusalOf(const ExplainInput& input, size_t account) {
-  const quota::ChargeRules& rules = input.framework.quotas()->options().charges;
-  const auto ask = [&](const cluster::Node* node) {
-    return input.balance->WhyNot(account, quota::ChargeOf(input.pod, node, rules));
-  };
-  if (!quota::DependsOnNode(input.pod)) return ask(nullptr);
-  const ResourceVector asked = cluster::RequestsOf(input.pod);
-  std::map<quota::GpuWorth, std::optional<quota::Refusal>> by_worth;
-  for (size_t i = 0; i < input.snapshot.size(); ++i) {
-    const cluster::NodeInfo& node = input.snapshot.node(i);
-    // A hybrid node advertises a slice only when its GPUs are partitioned for it.
-    const bool large = std::ranges::all_of(asked.entries(), [&](const auto& entry) {
-      return (node.gpus.whole && cluster::IsManagedOn(node, entry.first)) ||
-             entry.second <= node.allocatable.Get(entry.first);
-    });
-    if (!large) continue;
-    const auto [one, fresh] = by_worth.try_emplace(quota::GpuWorthOf(node.node.get(), rules));
-    if (fresh) one->second = ask(node.node.get());
-    if (!one->second) return std::nullopt;
+void FindPlace(const ExplainInput& input, Explanation& why) {
+  const NodeInfo* node = input.framework.Schedule(input.pod, input.snapshot).node;
+  if (node == nullptr) return;
+  const ResourceVector requests = cluster::RequestsOf(input.pod);
+  auto used = UsedByUnknown(*node, requests);
+  if (used.empty()) {
+    why.place = PlaceOn(*node, input);
+    return;
   }
-  if (by_worth.empty()) return ask(nullptr);
-  return std::ranges::min_element(by_worth, {}, [](const auto& one) { return one.second->Lack(); })
-      ->second;
+  cluster::ClusterSnapshot others = input.snapshot;
+  others.KeepNodes([&](const NodeInfo& other) { return UsedByUnknown(other, requests).empty(); });
+  if (const NodeInfo* other = input.framework.Schedule(input.pod, others).node) {
+    why.place = PlaceOn(*other, input);
+    return;
+  }
+  why.in_use.emplace(node->node->meta.name, std::move(used));
 }
 
-void AskQuota(const ExplainInput& input, Explanation& why) {
-  if (input.balance == nullptr || input.framework.quotas() == nullptr) return;
-  const auto account = input.balance->AccountOf(input.pod.meta.ns);
-  if (!account) return;
-  const auto refusal = RefusalOf(input, *account);
-  if (!refusal) return;
-  why.quota = refusal->Text();
-  why.for_quota = refusal->Remedy();
-  if (PlaceFor(input)) return;
-  why.for_quota += "; even then no node has room for it now";
+// Moves the nodes that fit to a reason of their own.
+void CountInUse(const SliceDemand& slices, Diagnosis& diagnosis) {
+  const Reason reason = NoRoomForSlices(slices.Text(), true);
+  diagnosis.entries.push_back({reason.code, reason.message, Verdict::Kind::kUnschedulable,
+                               std::exchange(diagnosis.feasible, 0)});
 }
 
 // Adds the pods that would be evicted, or are being evicted, for the pod.
@@ -138,7 +148,7 @@ Explanation Explain(const ExplainInput& input) {
   AskQuota(input, why);
   // 2. Reasons by node: the nearest node of all, the nearest without shortfall, and the nearest
   //    whose shortfall is held by less important pods.
-  if (!why.being_partitioned && why.quota.empty()) why.place = PlaceFor(input);
+  if (!why.being_partitioned && why.quota.empty()) FindPlace(input, why);
   why.diagnosis = framework.Diagnose(input.pod, input.snapshot);
   std::optional<Obstacles> nearest, liftable, yielding;
   const bool preempts = MayPreempt(input);
@@ -161,9 +171,10 @@ Explanation Explain(const ExplainInput& input) {
     const bool yields = here.lacks() > 0 && preempts && here.GiveWay();
     if (yields && (!yielding || here.Distance() < yielding->Distance())) yielding.emplace(here);
   }
+  if (why.in_use) CountInUse(slices, why.diagnosis);
   slice_lacks.Refine(why.diagnosis);
   // 3. Pods to evict. This is expensive, so it is skipped if the pod gets a node anyway.
-  const bool on_its_way = why.place || why.being_partitioned;
+  const bool on_its_way = why.place || why.in_use || why.being_partitioned;
   if (nearest && !on_its_way) why.nearest = nearest->nearest();
   const bool may_go = why.quota.empty() || input.reclaim != nullptr;
   if (!on_its_way && why.gate.empty() && may_go) AddRoom(input, why);

@@ -50,6 +50,8 @@ struct ExplainInput {
   // Finds the pods to evict for the pod's entitlement under its quota. Null: none, or unknown. With
   // a quota in force, no pod is evicted for priority alone.
   std::function<std::optional<Preemption>()> reclaim = nullptr;
+  // Charge of the members of the pod's gang that the quota must admit together with it.
+  quota::Amounts charged_with_it = {};
 };
 
 struct Explanation {
@@ -94,6 +96,12 @@ struct Explanation {
     bool ending = false;  // all other pods are terminating already
   };
 
+  // Instances in use on a node.
+  struct InUse {
+    std::string node;
+    std::vector<Instance> instances;
+  };
+
   std::string pod;  // key
   int32_t priority = 0;
   bool partitions_here = false;  // its scheduler partitions GPUs
@@ -103,7 +111,10 @@ struct Explanation {
   std::string quota, for_quota;  // why its quota refuses it, and the remedy
   // Of its own scheduler, but in more detail where slices are missing (slice_reasons.h).
   Diagnosis diagnosis;
-  std::optional<Place> place;              // a node where it fits now
+  std::optional<Place> place;  // a node where it fits now
+  // Set in place of `place` if the node's agent reports the instances as used, and no known pod
+  // uses them.
+  std::optional<InUse> in_use;
   std::optional<Place> being_partitioned;  // a node chosen for it, whose GPUs are being partitioned
   std::optional<Nearest> nearest;          // the nearest of the nodes that refuse it
   std::optional<Room> awaited;             // capacity that is being freed for it already

@@ -47,6 +47,7 @@ inline constexpr const char *kNoneNeeded = "NoneNeeded", *kLiftGate = "LiftGate"
                             *kRequestLess = "RequestLess",
                             *kRequestExistingProfile = "RequestExistingProfile",
                             *kRequestAdvertisedName = "RequestAdvertisedName",
+                            *kRequestOneShare = "RequestOneShare",
                             *kAllowInCatalogue = "AllowInCatalogue",
                             *kConfigureParts = "ConfigureParts";
 

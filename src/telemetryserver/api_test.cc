@@ -181,7 +181,12 @@ TEST_F(ApiTest, IngestRequiresTokenOfCluster) {
   ASSERT_TRUE(tokens.Read("# ours\nprod  0123456789abcdef\nother\tfedcba9876543210\n").ok());
   EXPECT_FALSE(tokens.Read("prod short").ok());
   EXPECT_FALSE(tokens.empty()) << "the previous tokens stay";
-  Ingest guarded(*recorder_, &tokens, metrics_);
+  Ingest guarded(
+      *recorder_,
+      [&](const net::HttpRequest& request, std::string_view cluster) {
+        return tokens.Check(request.Header("authorization"), cluster);
+      },
+      metrics_);
   const std::string text =
       WriteJson(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1));
   const auto code = [&](const std::string& authorization) {

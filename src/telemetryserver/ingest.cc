@@ -54,11 +54,15 @@ net::HttpResponse Ingest::Fail(int code, const char* result, const Status& statu
   return ErrorAnswer(code, status.message());
 }
 
+net::HttpResponse Ingest::Turned(int code, const char* result, const Status& status) const {
+  if (status.code() == Code::kPermission) return Fail(code, result, status);
+  return Fail(status.code() == Code::kExhausted ? 429 : 503, "busy", status);
+}
+
 net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
-  const std::string_view authorization = request.Header("authorization");
-  if (tokens_ != nullptr) {
-    const Status known = tokens_->Check(authorization);
-    if (!known.ok()) return Fail(401, "unauthorized", known);
+  if (admit_) {
+    const Status known = admit_(request, "");
+    if (!known.ok()) return Turned(401, "unauthorized", known);
   }
   if (held_ > kMaxHeld) {
     return Fail(503, "busy", {Code::kExhausted, "too much is being read: come again"});
@@ -74,9 +78,9 @@ net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
                                                : 400,
                 "unreadable", envelope.status());
   }
-  if (tokens_ != nullptr) {
-    const Status allowed = tokens_->Check(authorization, envelope->cluster);
-    if (!allowed.ok()) return Fail(403, "forbidden", allowed);
+  if (admit_) {
+    const Status allowed = admit_(request, envelope->cluster);
+    if (!allowed.ok()) return Turned(403, "forbidden", allowed);
   }
   const std::vector<telemetry::Refused> refused = std::move(envelope->refused);
   const auto records = static_cast<double>(envelope->records.size());

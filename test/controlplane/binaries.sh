@@ -2,7 +2,8 @@
 # in */go.mod, and finds files for tests in such a module. Sourced by script/controlplane.
 # shellcheck shell=bash
 
-programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl kubelet helm kustomize crane)
+programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl kubelet helm kustomize crane
+  containerd containerd-shim-runc-v2 ctr)
 declare -A package_of=(
   [etcd]=go.etcd.io/etcd/server/v3
   [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
@@ -14,10 +15,13 @@ declare -A package_of=(
   [helm]=helm.sh/helm/v3/cmd/helm
   [kustomize]=sigs.k8s.io/kustomize/kustomize/v5
   [crane]=github.com/google/go-containerregistry/cmd/crane
+  [containerd]=github.com/containerd/containerd/v2/cmd/containerd
+  [containerd-shim-runc-v2]=github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2
+  [ctr]=github.com/containerd/containerd/v2/cmd/ctr
 )
 # Older versions lack features that we use: `kubectl create token` and waiting for creation; etcd
-# without fsync.
-declare -A oldest=([kubectl]=1.31.0 [etcd]=3.5.0)
+# without fsync; CDI in containerd, whose three programs are of one version.
+declare -A oldest=([kubectl]=1.31.0 [etcd]=3.5.0 [containerd]=2.0.0 [containerd-shim-runc-v2]=2.0.0 [ctr]=2.0.0)
 
 modules=$PWD/test/controlplane
 # The programs that come in the version asked for with --kubernetes; all others are the same for
@@ -26,8 +30,9 @@ versioned=(kube-apiserver kube-controller-manager kube-scheduler kubelet)
 pinned=$(cat "$modules"/{kubernetes,kwok}/go.mod "$modules"/{kubernetes,kwok}/go.sum | sha256sum | cut -c1-16)
 caches=${NOS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/nos}
 cache=$caches/controlplane/$pinned/bin
-# Not part of the hash above: a new crane needs no new control plane.
+# Not part of the hash above: a new crane or containerd needs no new control plane.
 crane_cache=$caches/crane/$(cat "$modules"/crane/go.{mod,sum} | sha256sum | cut -c1-16)/bin
+containerd_cache=$caches/containerd/$(cat "$modules"/containerd/go.{mod,sum} | sha256sum | cut -c1-16)/bin
 declare -A path_of=()
 
 # versions: the versions of Kubernetes that --kubernetes takes, besides the default one.
@@ -41,6 +46,7 @@ module_of() {
   of_version "$1" && echo "$modules/kubernetes-$kubernetes" && return
   case $1 in
     kwok | crane) echo "$modules/$1" ;;
+    containerd* | ctr) echo "$modules/containerd" ;;
     *) echo "$modules/kubernetes" ;;
   esac
 }
@@ -51,18 +57,23 @@ cache_of() {
   if of_version "$1"; then
     module=$(module_of "$1")
     echo "$caches/kubernetes-$kubernetes/$(cat "$module"/go.{mod,sum} | sha256sum | cut -c1-16)/bin"
-  elif [ "$1" = crane ]; then
-    echo "$crane_cache"
-  else
-    echo "$cache"
+    return
   fi
+  case $1 in
+    crane) echo "$crane_cache" ;;
+    containerd* | ctr) echo "$containerd_cache" ;;
+    *) echo "$cache" ;;
+  esac
 }
 
 # recent_enough NAME PATH
 recent_enough() {
   local least=${oldest[$1]:-} version asked=(--version)
   [ -n "$least" ] || return 0
-  [ "$1" = kubectl ] && asked=(version --client)
+  case $1 in
+    kubectl) asked=(version --client) ;;
+    containerd-shim-*) asked=(-v) ;;
+  esac
   version=$("$2" "${asked[@]}" 2>/dev/null | grep -m1 -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n 1)
   [ "$(printf '%s\n' "$least" "$version" | sort -V | head -n 1)" = "$least" ]
 }
@@ -127,14 +138,18 @@ module_folder() {
     die "no $2 (see above)"
 }
 
-# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator or of Kueue in
-# Go's module cache.
+# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator, of Kueue or of
+# the Gateway API, in Go's module cache.
 crd_file() {
   local file
   find_go "CRD of $1"
   case $1 in
     clusterqueues | localqueues | resourceflavors | workloads | cohorts | topologies)
       file=$(module_folder kueue sigs.k8s.io/kueue)/config/components/crd/bases/kueue.x-k8s.io_$1.yaml
+      ;;
+    httproutes | backendtlspolicies | gateways)
+      file=$(module_folder gateway sigs.k8s.io/gateway-api)
+      file=$file/config/crd/standard/gateway.networking.k8s.io_$1.yaml
       ;;
     *)
       file=$(module_folder prometheus github.com/prometheus-operator/prometheus-operator)
@@ -157,6 +172,7 @@ link_flags() {
           "$each" "$each" "$(cut -d. -f2 <<<"$version")"
       done
       ;;
+    containerd* | ctr) printf ' -X github.com/containerd/containerd/v2/version.Version=%s' "$version" ;;
     crane) printf ' -X github.com/google/go-containerregistry/cmd/crane/cmd.Version=%s' "$version" ;;
     helm) printf ' -X helm.sh/helm/v3/internal/version.version=%s' "$version" ;;
     kustomize) printf ' -X sigs.k8s.io/kustomize/api/provenance.version=%s' "$version" ;;

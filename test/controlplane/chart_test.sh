@@ -156,8 +156,30 @@ for path in operator.config scheduler.daemonConfig gpuPartitioner.config gpuPart
   refuse "$path must not set health or metrics" render --set $path.health.healthProbeBindAddress=:9091
   refuse "$path must not set health or metrics" render --set $path.metrics.bindAddress=0
 done
-refuse 'unencrypted: name a TLS Secret' render --set telemetry.enabled=true
-refuse 'who may deliver' render --set telemetry.enabled=true --set telemetry.certificateSecret=c
+refuse 'nobody may deliver' render --set telemetry.enabled=true --set $telemetry.endpoint=https://other.test \
+  --set $telemetry.cluster=prod
+# Telemetry by one value: certificate and tokens need no Secret made by hand.
+accepted --set telemetry.enabled=true
+by_one() { render --set telemetry.enabled=true "$@"; }
+counting() { by_one "${@:2}" | grep -cE -- "$1"; }
+expect '^2$' counting "endpoint: https://nos-telemetry.$namespace.svc$"
+expect '^2$' counting 'serviceAccountToken: \{path: token, audience: nos-telemetry'
+expect '^2$' counting 'configMap: \{name: nos-telemetry-ca\}'
+expect "serviceAccounts: $namespace/nos-mig-agent,$namespace/nos-operator$" by_one
+expect_no 'secret: .secretName' by_one -s templates/telemetry.yaml -s templates/agent.yaml
+expect 'caNamespaces: agents$' by_one --set gpuPartitioner.migAgent.namespace=agents
+expect '^2$' counting 'name: nos-telemetry-ca$' --set gpuPartitioner.migAgent.namespace=agents
+expect 'cluster: prod$' by_one --set $telemetry.cluster=prod -s templates/agent.yaml
+expect_no 'serviceAccountToken' by_one --set $telemetry.endpoint=https://other.test --set $telemetry.cluster=prod \
+  --set telemetry.tokensSecret=t -s templates/agent.yaml -s templates/operator.yaml
+accepted --set telemetry.enabled=true --set telemetry.ingress.enabled=true --set telemetry.ingress.host=nos.test \
+  --set telemetry.ingress.className=nginx --set telemetry.ingress.tlsSecret=t
+refuse 'name the host' by_one --set telemetry.ingress.enabled=true
+refuse 'name a Gateway' by_one --set telemetry.httpRoute.enabled=true
+gateway() { by_one --set telemetry.httpRoute.enabled=true --set 'telemetry.httpRoute.parentRefs[0].name=public' "$@"; }
+expect 'gateway.networking.k8s.io/v1alpha3' gateway -s templates/telemetry-routes.yaml
+expect "hostname: nos-telemetry.$namespace.svc" gateway --api-versions gateway.networking.k8s.io/v1/BackendTLSPolicy
+expect_no 'BackendTLSPolicy' gateway --set telemetry.certificateSecret=c
 refuse 'telemetry.cluster: say' render --set $telemetry.endpoint=https://telemetry.test
 refuse 'endpoint' render --set $telemetry.endpoint=telemetry.test
 refuse 'mode' render --set gpuPartitioner.migAgent.devicePlugin.mode=other
@@ -165,6 +187,15 @@ refuse 'mode' render --set gpuPartitioner.migAgent.devicePlugin.mode=other
 accepted --set gpuPartitioner.migAgent.mps.enabled=true
 accepted --set gpuPartitioner.migAgent.mps.enabled=true --set gpuPartitioner.migAgent.nodeSelector.pool=gpu \
   --set gpuPartitioner.migAgent.config.mps.multiUser=true
+# With a folder of shared memory neither the agent nor pods use the host's IPC namespace.
+shared_folder() {
+  render -s templates/agent.yaml --set gpuPartitioner.migAgent.mps.enabled=true \
+    --set gpuPartitioner.migAgent.mps.shmFolder=/run/nos/mps-shm
+}
+expect_no hostIPC shared_folder
+for part in 'shmFolder: /run/nos/mps-shm' 'mountPath: /dev/shm' 'path: /run/nos/mps-shm' 'hostPID: true'; do
+  expect "$part" shared_folder
+done
 sharing() { render -s templates/agent.yaml --set gpuPartitioner.migAgent.mps.enabled=true "$@"; }
 for part in 'hostIPC: true' 'hostPID: true' '"compute,utility"' 'path: /run/nos/mps' 'memory: 2Gi' '- mps' \
   'enabled: true'; do
@@ -180,6 +211,8 @@ expect 'multiUser: true' sharing --set gpuPartitioner.migAgent.config.mps.multiU
 expect 'reset: gpu' sharing --set gpuPartitioner.migAgent.hybrid.reset=gpu
 expect_no 'reset:' sharing
 accepted --set gpuPartitioner.migAgent.hybrid.reset=node
+expect 'wholeOnMigNodes: true' sharing --set gpuPartitioner.migAgent.hybrid.wholeOnMigNodes=true
+expect_no wholeOnMigNodes sharing
 refuse 'reset' sharing --set gpuPartitioner.migAgent.hybrid.reset=always
 refuse 'needs devicePlugin.mode builtin' sharing --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
 # With Nebuly's device plugin the agent needs nothing of the node that MPS daemons need, and rights

@@ -45,9 +45,7 @@ done
 expect 'condition met' k wait --for=condition=Ready "node/$node" --timeout 120s
 expect labeled k label node "$node" nos.nebuly.com/gpu-partitioning=mig \
   nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=1
-first=$(cat "$work/node/first.pid")
-expect 'unpacking' nsenter --target "${first% }" --mount --pid \
-  ctr --address /run/containerd.sock --namespace k8s.io images import "$archive"
+expect 'unpacking' "$here/kubelet.sh" "$node" "$work/node" ctr images import --local "$archive"
 image=$(sed -n 's/^unpacking \([^ ]*\) .*/\1/p' <<<"$out" | head -n 1)
 
 # The chart's pods, but in the host's network, because the node has no other, and with a driver.

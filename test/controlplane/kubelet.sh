@@ -4,16 +4,20 @@
 #
 #   kubelet.sh NODE DIR         with NOS_CONTROLPLANE_DIR; DIR is new or empty, and is kept
 #   kubelet.sh NODE DIR kill    kills the kubelet (SIGKILL), which then starts again
+#   kubelet.sh NODE DIR ctr ... runs a command of containerd's client for the node's images and containers
+#
+# NOS_NODE_DEVICES: a folder of device nodes that the node's /dev has beside the machine's.
 #
 # Exits with 77, and the reason, on an unsuitable machine. Once the node is Ready, DIR contains:
 #
 #   kubelet/device-plugins, kubelet/pod-resources/kubelet.sock   as in /var/lib/kubelet
 #   logs/<namespace>_<pod>_<uid>/<container>/*.log               output of containers
 #   kubelet.log, containerd.log
+#   cdi                          the folder of CDI specifications, as /var/run/cdi
 #
 # Everything runs in its own process and mount namespaces: it ends with their first process, however
-# that ends, and leaves no mount behind. /var/lib/kubelet, /run, /var/log and the files of /proc/sys
-# that the kubelet would change are private. Cgroups are below /nos-NODE. Pods share the host's
+# that ends, and leaves no mount behind. /dev, /var/lib/kubelet, /run, /var/log and the files of
+# /proc/sys that the kubelet would change are private. Cgroups are below /nos-NODE. Pods share the host's
 # network (hostNetwork: true), tolerate nvidia.com/gpu, and use the only image,
 # docker.io/nos-test/sleeper:1 (sleeper.c). Only a SIGKILL of this script leaves something: empty
 # cgroups and an empty /var/lib/kubelet.
@@ -36,9 +40,9 @@ skip() {
 require() {
   local program
   [ "$(id -u)" -eq 0 ] || skip "a kubelet wants root, and this is user $(id -u)"
-  for program in containerd runc ctr unshare nsenter setpriv gcc tar; do
+  for program in runc unshare nsenter setpriv gcc tar; do
     command -v "$program" >/dev/null ||
-      skip "no $program here (Debian: apt-get install containerd runc util-linux gcc tar)"
+      skip "no $program here (Debian: apt-get install runc util-linux gcc tar)"
   done
   make_cgroups 2>/dev/null || skip "no control groups can be made below /sys/fs/cgroup"
   unshare --mount --pid --fork true 2>/dev/null ||
@@ -79,19 +83,21 @@ image() {
 go_architecture() { uname -m | sed -e s/x86_64/amd64/ -e s/aarch64/arm64/; }
 
 configure() {
-  mkdir -p "$node_dir"/{kubelet,containerd,logs,cni}
+  mkdir -p "$node_dir"/{kubelet,containerd,logs,cni,cdi}
   cat >"$node_dir/containerd.toml" <<Y
-version = 2
+version = 3
 root = "$node_dir/containerd"
 state = "/run/containerd"
-[plugins."io.containerd.internal.v1.opt"]
-  path = "$node_dir/opt"
 [grpc]
   address = "/run/containerd.sock"
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "docker.io/nos-test/sleeper:1"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "$node_dir/opt"
+[plugins."io.containerd.cri.v1.images".pinned_images]
+  sandbox = "docker.io/nos-test/sleeper:1"
+[plugins."io.containerd.cri.v1.runtime"]
   restrict_oom_score_adj = true  # for machines without CAP_SYS_RESOURCE
-  [plugins."io.containerd.grpc.v1.cri".cni]
+  cdi_spec_dirs = ["$node_dir/cdi"]
+  [plugins."io.containerd.cri.v1.runtime".cni]
     conf_dir = "$node_dir/cni"
 Y
   # Makes containerd, and so the node, ready. Never called: pods have hostNetwork.
@@ -129,9 +135,26 @@ setting() {
   mount --bind "$file" "/proc/sys/$2"
 }
 
+# devices FOLDER: a private /dev, with the machine's nodes and those of the folder.
+devices() {
+  local own=$node_dir/dev each
+  mkdir -p "$own"
+  mount -t tmpfs -o mode=755 tmpfs "$own"
+  cp -a --one-file-system /dev/. "$own"
+  cp -a "$1/." "$own"
+  for each in pts shm mqueue; do
+    if mountpoint -q "/dev/$each"; then mount --rbind "/dev/$each" "$own/$each"; fi
+  done
+  mount --rbind "$own" /dev
+}
+
+# client_of_containerd COMMAND...: in the namespace of the kubelet's images.
+client_of_containerd() { "$ctr" --address /run/containerd.sock --namespace k8s.io "$@"; }
+
 # inside: the first process of the namespaces.
 inside() {
   local code=0 each
+  [ -z "${NOS_NODE_DEVICES:-}" ] || devices "$NOS_NODE_DEVICES"
   for each in /run /var/log; do mount -t tmpfs tmpfs "$each"; done
   mount --bind "$node_dir/kubelet" /var/lib/kubelet
   setting 1 vm/overcommit_memory
@@ -139,12 +162,13 @@ inside() {
   setting 1 kernel/panic_on_oops
   setting 1000000 kernel/keys/root_maxkeys
   setting 25000000 kernel/keys/root_maxbytes
-  containerd --config "$node_dir/containerd.toml" >>"$node_dir/containerd.log" 2>&1 &
-  until ctr --address /run/containerd.sock version >/dev/null 2>&1; do
+  # It finds its shim by the path.
+  PATH=$shims:$PATH "$containerd" --config "$node_dir/containerd.toml" >>"$node_dir/containerd.log" 2>&1 &
+  until client_of_containerd version >/dev/null 2>&1; do
     kill -0 $! 2>/dev/null || die "containerd ended: $(tail -n 5 "$node_dir/containerd.log")"
     sleep 0.1
   done
-  ctr --address /run/containerd.sock --namespace k8s.io images import "$node_dir/image.tar" >/dev/null
+  client_of_containerd images import "$node_dir/image.tar" >/dev/null
   # Restarts it after SIGKILL, as a service manager would. Any other exit has a reason and is final.
   while [ "$code" -eq 0 ] || [ "$code" -eq 137 ]; do
     "$kubelet" --config "$node_dir/kubelet.yaml" --kubeconfig "$dir/kubelet-$node.kubeconfig" \
@@ -162,6 +186,14 @@ kill_kubelet() {
   local first
   first=$(cat "$node_dir/first.pid") || die "no node runs in $node_dir"
   nsenter --target "${first% }" --mount --pid kill -KILL "$(cat "$node_dir/kubelet.pid")"
+}
+
+# run_client COMMAND...: client_of_containerd from outside.
+run_client() {
+  local first
+  first=$(cat "$node_dir/first.pid") || die "no node runs in $node_dir"
+  nsenter --target "${first% }" --mount --pid \
+    "${path_of[ctr]}" --address /run/containerd.sock --namespace k8s.io "$@"
 }
 
 finish() {
@@ -186,13 +218,18 @@ finish() {
 
 node=${1:-} node_dir=${2:-} dir=${NOS_CONTROLPLANE_DIR:-$PWD/build/controlplane} space=
 if ! [[ $node =~ ^[a-z0-9]([a-z0-9-]*[a-z0-9])?$ ]] || [ -z "$node_dir" ]; then
-  die "usage: kubelet.sh NODE DIR [kill] (kubelet.sh --help)"
+  die "usage: kubelet.sh NODE DIR [kill | ctr COMMAND...] (kubelet.sh --help)"
 fi
 node_dir=$(cd "$caller" && realpath -m "$node_dir") dir=$(cd "$caller" && realpath -m "$dir")
 case ${3:-} in
   inside) inside ;;
   kill)
     kill_kubelet
+    exit
+    ;;
+  ctr)
+    need_binaries ctr
+    run_client "${@:4}"
     exit
     ;;
   '') ;;
@@ -203,7 +240,7 @@ esac
 trap finish EXIT
 trap 'exit 130' INT TERM HUP
 require
-need_binaries kubelet kubectl
+need_binaries kubelet kubectl containerd containerd-shim-runc-v2 ctr
 mkdir -p "$node_dir" /var/lib/kubelet
 # The mount point, which the last node removes.
 exec 7</var/lib/kubelet
@@ -211,7 +248,9 @@ flock --shared 7
 configure
 image
 address=$(hostname -I | cut -d' ' -f1) kubelet=${path_of[kubelet]} NOS_CONTROLPLANE_DIR=$dir
-export address kubelet NOS_CONTROLPLANE_DIR
+containerd=${path_of[containerd]} ctr=${path_of[ctr]}
+shims=$(dirname "${path_of[containerd-shim-runc-v2]}")
+export address kubelet containerd ctr shims NOS_CONTROLPLANE_DIR
 setpriv --pdeathsig KILL unshare --mount --pid --fork --mount-proc --kill-child \
   "$0" "$node" "$node_dir" inside &
 space=$!

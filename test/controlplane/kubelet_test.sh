@@ -7,54 +7,16 @@
 # The last pods, 2 or the requested number, are served by all of nos; their time is printed.
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
-here=$(dirname "$(readlink -f "$0")")
-build=$2 dir=$NOS_CONTROLPLANE_DIR
-if [ ! -f "$dir/kubeconfig" ]; then
-  echo "skipped: no control plane in $dir (script/controlplane up says why)"
-  exit 77
-fi
-kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
-helm=$("$controlplane" binary helm) || fail "no helm"
-work=$(mktemp -d)
-node=kubelet-$$ team=team-kubelet-$$
-export KUBECONFIG=$dir/kubeconfig NOS_NVML_DOUBLE_STATE=$work/gpus.json
+build=$2 node=kubelet-$$ team=team-kubelet-$$ release=nos-kubelet
+# shellcheck source=test/controlplane/real_node.sh
+. "$(dirname "$0")/real_node.sh"
 
-declare -A pid
-finish() {
-  local code=$?
-  k delete namespace "$team" --wait=false >/dev/null 2>&1
-  k delete clusterrole,clusterrolebinding nos-kubelet-mig-agent >/dev/null 2>&1
-  kill "${pid[@]}" 2>/dev/null
-  wait "${pid[@]}" 2>/dev/null
-  timeout 20 tail -s 0.1 -f /dev/null "${pid[@]/#/--pid=}" # orphaned processes
-  if [ "$code" -ne 0 ] && [ "$code" -ne 77 ]; then tail -n 15 "$work"/*.log "$work"/node/*.log; fi
-  rm -rf "$work"
-  exit "$code"
-}
-trap finish EXIT
-trap 'exit 130' INT TERM HUP
-
-# A node that ends with this test, even if the test is killed.
-start_kubelet() {
-  setpriv --pdeathsig TERM "$here/kubelet.sh" "$node" "$work/node" >>"$work/kubelet.sh.log" 2>&1 &
-  pid[kubelet]=$!
-}
 start_agent() {
   NODE_NAME=$node "$build/nos" agent --config "$work/agent.yaml" --kubeconfig "$work/agent.kubeconfig" \
     >>"$work/agent.log" 2>&1 &
   pid[agent]=$!
   disown
 }
-# plan ID LAYOUT: written like the partitioner's.
-plan() {
-  expect annotated k annotate node "$node" --overwrite "nos.nebuly.com/spec-partitioning-plan=$1" \
-    "nos.nebuly.com/spec-layout-0=$2"
-}
-# shows PATH VALUE [OBJECT]: waits until the object (default: the node) has this value.
-shows() {
-  expect 'condition met' k wait "${3:-node/$node}" -n "$team" --for=jsonpath="{$1}=$2" --timeout 60s
-}
-allocatable() { shows ".status.allocatable.nvidia\.com/mig-${1/./\\.}" "$2"; }
 status_layout() { shows '.metadata.annotations.nos\.nebuly\.com/status-layout-0' "$1"; }
 acknowledged() { shows '.metadata.annotations.nos\.nebuly\.com/status-partitioning-plan' "$1"; }
 # device PLACEMENT: its UUID from the driver; empty if it does not exist.
@@ -80,7 +42,6 @@ spec:
     resources: {limits: {nvidia.com/mig-$2: 1}}
 " k create
 }
-running() { shows .status.phase Running "pod/$1"; }
 # has NAME UUID: checks the devices in the environment of the pod's process.
 has() {
   local said
@@ -102,30 +63,10 @@ kept() {
 
 say "a node with kubelet, containerd and runc joins"
 echo "{\"node\": \"$node\", \"gpus\": [{\"model\": \"A100-40GB\"}]}" >"$work/gpus.json"
-start_kubelet
-until k get node "$node" >/dev/null 2>&1; do
-  if ! kill -0 "${pid[kubelet]}" 2>/dev/null; then
-    wait "${pid[kubelet]}"
-    code=$?
-    cat "$work/kubelet.sh.log"
-    exit "$code"
-  fi
-  sleep 0.2
-done
-expect 'condition met' k wait --for=condition=Ready "node/$node" --timeout 120s
-expect labeled k label node "$node" nos.nebuly.com/gpu-partitioning=mig \
-  nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=1
+join_node 1
 
 say "the agent, with the chart's rights, offers the slices that it creates"
-expect created k create namespace "$team"
-expect 'condition met' k wait --for=create serviceaccount/default -n "$team" --timeout 60s
-"$helm" template nos-kubelet "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 |
-  awk 'BEGIN {RS = "---\n"} /mig-agent/ && /\nkind: (ServiceAccount|ClusterRole|ClusterRoleBinding)\n/ {printf "---\n%s", $0}' \
-    >"$work/roles.yaml"
-expect 'clusterrole.*created' k create -f "$work/roles.yaml"
-expect kubeconfig "$controlplane" kubeconfig "$node-agent" --namespace "$team" \
-  --serviceaccount nos-kubelet-mig-agent
-mv "$dir/$node-agent.kubeconfig" "$work/agent.kubeconfig"
+permit_agent
 cat >"$work/agent.yaml" <<Y
 apiVersion: config.nos.nebuly.com/v1alpha1
 kind: MigAgentConfig

@@ -169,6 +169,9 @@ refuse 'clusterInfoExporter.enabled: the telemetry server sends the snapshots: s
 to=gpuPartitioner.migAgent.telemetry
 server=(--set telemetry.enabled=true --set telemetry.certificateSecret=c --set telemetry.tokensSecret=t
   --set "$to.endpoint=https://nos-telemetry.nos-system.svc" --set "$to.cluster=prod")
+one=(--set telemetry.enabled=true --set "$to.cluster=prod")
+expect 'cluster: prod$' only telemetry "${given[@]}" "${one[@]}"
+expect 'url: https://api.example.com/cluster/insights' only telemetry "${given[@]}" "${one[@]}"
 given+=("${server[@]}")
 exported() { only telemetry "${given[@]}" "$@"; }
 for text in 'url: https://api.example.com/cluster/insights' 'intervalSeconds: 3$' 'tokenFile: /etc/nos-export/apiToken' \
@@ -200,7 +203,7 @@ hint gpuPartitioner.migAgent.mps.enable gpuPartitioner.migAgent.mps.enabled
 hint operator.resource operator.resources
 hint nos-operator.replicaCounts nos-operator.replicaCount
 hint clusterInfoExporter.config.endpiont clusterInfoExporter.config.endpoint
-refuse 'unknown value metrics.abc; known there: dashboards, prometheusRule, serviceMonitor' render --set metrics.abc=1
+refuse 'unknown value metrics.abc; known there: dashboards, labels, prometheusRule, serviceMonitor' render --set metrics.abc=1
 two() { render --set operator.enable=1,telemetry.enable=1 2>&1 | grep -c 'unknown value'; }
 expect '^2$' two
 

@@ -11,6 +11,10 @@ foreach(path base/inner/detail base/plugins/one kube/testing/fake gpu/model/a gp
         gpu/explain/a)
   file(WRITE ${WORK}/src/${path}.h "#pragma once\n")
 endforeach()
+file(WRITE ${WORK}/src/gpu/model/a_test.h "#pragma once\n")
+file(WRITE ${WORK}/src/base/testing/fake.h "#pragma once\n")
+string(ASCII 11 vertical_tab)
+string(ASCII 12 form_feed)
 file(WRITE ${WORK}/src/gpu/search.h "#pragma once\n#include \"gpu/search/a.h\"\n")
 file(WRITE ${WORK}/src/gpu/plan.h "#pragma once\n#include \"gpu/search.h\"\n")
 
@@ -50,6 +54,8 @@ foreach(wrong
     "/*\n*/ #include \"kube/api.h\""
     "#/* */include \"kube/api.h\""
     "# /*\n*/ include \"kube/api.h\""
+    "#${form_feed}include \"kube/api.h\""
+    "#${vertical_tab}include \"kube/api.h\""
     "#\\\ninclude \"kube/api.h\""
     "#incl\\\nude \"kube/api.h\""
     "#include \\\n\"kube/api.h\""
@@ -76,3 +82,7 @@ check(other/b.cc "#include <string>\n#include \"gpu/api.h\"" refused)
 check(model/b.cc "#include \"base/inner/detail.h\"" refused)
 check(model/b.cc "#include \"base/plugins/one.h\"" taken)
 check(model/b_test.cc "#include \"kube/testing/fake.h\"" taken)
+# What is for tests only.
+check(model/b.cc "#include \"gpu/model/a_test.h\"" refused)
+check(model/b.cc "#include \"base/testing/fake.h\"" refused)
+check(model/b_test.cc "#include \"gpu/model/a_test.h\"" taken)

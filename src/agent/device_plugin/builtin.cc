@@ -1,13 +1,17 @@
 // The device plugin of nos.
+#include "agent/conditions.h"
 #include "agent/device_plugin/handover.h"
 #include "agent/device_plugin/host_devices.h"
 #include "agent/device_plugin/strategies.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "device/driver_files.h"
 #include "kubelet/device_plugin_server.h"
 
 namespace nos::agent {
 namespace {
+
+constexpr size_t kMaxMessage = 1000;  // bytes
 
 constexpr MetricFamily kRegistrations{MetricFamily::Kind::kCounter,
                                       "nos_agent_device_plugin_registrations_total",
@@ -31,6 +35,27 @@ std::string NameOf(kubelet::Handover handover) {
   return "environment";
 }
 
+// The reason of condition kDeviceHandover.
+std::string ReasonOf(kubelet::Handover handover) {
+  switch (handover) {
+    case kubelet::Handover::kCdi:
+      return "ContainerDeviceInterface";
+    case kubelet::Handover::kNodes:
+      return "DeviceNodes";
+    case kubelet::Handover::kEnvironment:
+      break;
+  }
+  return "EnvironmentVariable";
+}
+
+std::string RemedyFor(kubelet::Handover handover) {
+  std::string remedy = "; no new pod gets the device until then";
+  if (handover == kubelet::Handover::kCdi) {
+    remedy += " (devicePlugin.handover: devices needs no CDI specification)";
+  }
+  return remedy;
+}
+
 // Prepares the hand-over of devices before the kubelet hears of them, and ends it after.
 class PreparedPlugin final : public kubelet::DevicePlugin {
  public:
@@ -39,10 +64,16 @@ class PreparedPlugin final : public kubelet::DevicePlugin {
 
   Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override {
     std::vector<kubelet::OfferedDevice> offer = devices;
-    NOS_RETURN_IF_ERROR(files_.Update(offer, /*keep=*/true));
+    if (Status prepared = files_.Update(offer, /*keep=*/true); !prepared.ok()) {
+      // No pod may get a device that its container would not have.
+      for (kubelet::OfferedDevice& device : offer) device.healthy = false;
+      (void)plugin_->Offer(offer);
+      return prepared;
+    }
     NOS_RETURN_IF_ERROR(plugin_->Offer(offer));
     return files_.Update(offer, /*keep=*/false);
   }
+  bool IsStale() const override { return files_.IsStale(); }
   bool RefuseAllocation(const std::string& device_id) override {
     return plugin_->RefuseAllocation(device_id);
   }
@@ -65,7 +96,8 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     fields.Word("handover", handover_, {"auto", "cdi", "devices", "environment"},
                 "How devices are passed to containers (builtin): CDI names, device nodes and files "
                 "by the kubelet, or NVIDIA_VISIBLE_DEVICES for NVIDIA's container runtime. auto "
-                "chooses by what the node has, and logs the choice.");
+                "chooses by what the node has; the node's condition "
+                "nos.nebuly.com/DeviceHandover says which and why.");
     fields.Text("cdiFolder", cdi_folder_, "Folder of CDI specifications.");
     fields.Text("cdiKind", options_.cdi_kind,
                 "Vendor and class of CDI device names. With another value than nos.nebuly.com/gpu "
@@ -74,11 +106,13 @@ class BuiltinStrategy final : public DevicePluginStrategy {
 
   std::unique_ptr<kubelet::DevicePlugin> Open(const PluginContext& context,
                                               kubelet::DevicePlugin*) override {
-    const HandoverChoice choice = Choose(context);
-    options_.handover = choice.handover;
+    choice_ = Choose(context);
+    Log(LogLevel::kInfo, "chose how containers get their devices",
+        {{"handover", NameOf(choice_.handover)}, {"why", choice_.why}});
+    options_.handover = choice_.handover;
     const bool own_kind = options_.cdi_kind == kCdiKind;
-    const bool writes = choice.handover == kubelet::Handover::kCdi && own_kind;
-    if (writes || choice.handover == kubelet::Handover::kNodes) {
+    const bool writes = choice_.handover == kubelet::Handover::kCdi && own_kind;
+    if (writes || choice_.handover == kubelet::Handover::kNodes) {
       files_ =
           std::make_unique<HostDevices>(context.backend, context.host, writes ? cdi_folder_ : "");
       options_.files = [files = files_.get()](const std::vector<std::string>& visible) {
@@ -95,13 +129,30 @@ class BuiltinStrategy final : public DevicePluginStrategy {
       }
       return std::optional<kubelet::ContainerGrant>();
     };
+    std::vector<std::function<std::vector<std::string>(const kubelet::Choice&)>> prefers;
     for (const auto& mode : context.modes) {
-      if (auto prefer = mode->Prefer()) options_.prefer = std::move(prefer);
+      if (auto prefer = mode->Prefer()) prefers.push_back(std::move(prefer));
     }
+    options_.prefer = [prefers = std::move(prefers)](const kubelet::Choice& choice) {
+      for (const auto& prefer : prefers) {
+        if (auto preferred = prefer(choice); !preferred.empty()) return preferred;
+      }
+      return std::vector<std::string>();
+    };
     auto server = std::make_unique<kubelet::DevicePluginServer>(options_);
     server_ = server.get();
     if (files_ == nullptr) return server;
     return std::make_unique<PreparedPlugin>(std::move(server), *files_);
+  }
+
+  std::optional<reconcile::WantedCondition> Handover() const override {
+    const std::string type(kDeviceHandover);
+    if (files_ == nullptr || !files_->problem()) {
+      return reconcile::WantedCondition{type, "True", ReasonOf(choice_.handover), choice_.why};
+    }
+    return reconcile::WantedCondition{
+        type, "False", files_->problem()->reason,
+        Shortened(files_->problem()->message + RemedyFor(choice_.handover), kMaxMessage)};
   }
 
   void Measure(Metrics& metrics) const override {
@@ -122,7 +173,9 @@ class BuiltinStrategy final : public DevicePluginStrategy {
   HandoverChoice Choose(const PluginContext& context) const {
     if (handover_ == "cdi") return {kubelet::Handover::kCdi, "the configuration says so"};
     if (handover_ == "devices") return {kubelet::Handover::kNodes, "the configuration says so"};
-    if (handover_ == "environment") return {};
+    if (handover_ == "environment") {
+      return {kubelet::Handover::kEnvironment, "the configuration says so"};
+    }
     HandoverFacts facts;
     kube::Client client(context.transport);
     if (const auto node = client.Get(kube::kNodes, "", context.node); node.ok()) {
@@ -130,10 +183,7 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     }
     facts.driver_files = device::FindDriverFiles(context.host).ok();
     facts.other_specs = HasSpecsOfOthers(cdi_folder_);
-    HandoverChoice choice = ChooseHandover(facts);
-    Log(LogLevel::kInfo, "chose how containers get their devices",
-        {{"handover", NameOf(choice.handover)}, {"why", choice.why}});
-    return choice;
+    return ChooseHandover(facts);
   }
 
   kubelet::DevicePluginOptions options_ = [] {
@@ -142,6 +192,7 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     return options;
   }();
   std::string handover_ = "auto", cdi_folder_ = "/var/run/cdi";
+  HandoverChoice choice_;
   std::unique_ptr<HostDevices> files_;
   const kubelet::DevicePluginServer* server_ = nullptr;
 };

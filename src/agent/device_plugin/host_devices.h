@@ -5,11 +5,13 @@
 //   NOS_RETURN_IF_ERROR(devices.Update(offer));        // before the kubelet hears of the devices
 //   Result<kubelet::ContainerGrant> grant = devices.FilesOf({"MIG-..."});
 //
-// Update is called by the agent's thread, FilesOf by the plugin server's.
+// FilesOf is called by the plugin server's threads, all else by the agent's.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +29,8 @@ inline constexpr const char* kCdiKind = "nos.nebuly.com/gpu";
 
 class HostDevices {
  public:
-  // The backend must outlive this. `cdi_folder` "": no specification is written.
+  // The backend must outlive this. `cdi_folder` "": no specification is written, and device nodes
+  // that are missing on the host are created there, where the kubelet needs them.
   HostDevices(device::Backend& backend, device::HostFolders host, std::string cdi_folder);
 
   // Reads the GPUs and instances of the node again and writes the specification if it changes.
@@ -35,21 +38,36 @@ class HostDevices {
   // the last call had if `keep`: the kubelet may still hand it out. Errors: kNotFound (no driver
   // files), kUnavailable (GPUs or folder).
   Status Update(std::vector<kubelet::OfferedDevice>& offer, bool keep);
+  // True if Update has to be called again: the specification is no longer in the folder as it was
+  // written, or a device has no nodes.
+  bool IsStale() const { return !lacks_.empty() || IsLost(); }
+  // The problem of the last Update; no value: every device can be handed over.
+  struct Problem {
+    std::string reason;  // a CamelCase noun
+    std::string message;
+  };
+  const std::optional<Problem>& problem() const { return problem_; }
 
   // Errors: kUnavailable (the device is not on the node, or its nodes are unknown).
   Result<kubelet::ContainerGrant> FilesOf(const std::vector<std::string>& visible) const;
 
  private:
-  using Nodes = std::map<std::string, std::vector<std::string>>;  // by UUID
+  using Nodes = std::map<std::string, std::vector<device::DeviceNode>>;  // by UUID
 
   Result<Nodes> ReadNodes();
-  void LogLack(const std::string& uuid, const Status& why);
+  Result<std::vector<device::DeviceNode>> NodesOf(const std::string& gpu,
+                                                  std::optional<uint32_t> instance) const;
+  bool IsLost() const;
+  Status Prepare(std::vector<kubelet::OfferedDevice>& offer, bool keep);
+  Status Failed(std::string reason, Status error);
 
   device::Backend& backend_;
   const device::HostFolders host_;
   const std::string cdi_folder_;
-  std::map<std::string, std::string> lacks_;  // by UUID, as logged
-  mutable std::mutex mutex_;                  // guards the rest
+  std::map<std::string, std::string> lacks_;  // UUID -> why it has no device nodes
+  std::optional<Problem> problem_;
+  std::string written_;       // the specification in the folder; "": none
+  mutable std::mutex mutex_;  // guards the rest
   device::CdiSpec spec_;
 };
 

@@ -1,6 +1,7 @@
 #include "agent/device_plugin/host_devices.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -25,6 +26,7 @@ class HostDevicesTest : public ::testing::Test {
     root_ = mkdtemp(pattern.data());
     File("root/usr/lib64/libcuda.so.550.1");
     File("dev/nvidiactl");
+    File("proc/devices", "Character devices:\n195 nvidia\n235 nvidia-caps\n");
     gpu_ = gpus_.ListGpus().value().at(0).uuid;
     File("proc/driver/nvidia/gpus/0000:01:00.0/information",
          "GPU UUID: " + gpu_ + "\nDevice Minor: 4\n");
@@ -77,6 +79,34 @@ TEST_F(HostDevicesTest, ContainersGetTheNodesOfTheirDeviceOnly) {
   EXPECT_FALSE(fs::exists(root_ / "cdi"));
 }
 
+TEST_F(HostDevicesTest, KubeletGetsNodesThatAreMissingOnTheHost) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root makes device nodes";
+  const auto a = Place(0, true);
+  std::vector<kubelet::OfferedDevice> offer{{"nvidia.com/mig-1g.5gb", a.uuid}};
+  HostDevices by_cdi = Make(root_ / "cdi");
+  ASSERT_TRUE(by_cdi.Update(offer, true).ok());
+  EXPECT_FALSE(fs::exists(root_ / "dev/nvidia-caps")) << "the specification has the numbers";
+  HostDevices by_kubelet = Make("");
+  ASSERT_TRUE(by_kubelet.Update(offer, true).ok());
+  for (const char* node : {"nvidia4", "nvidia-caps/nvidia-cap30", "nvidia-caps/nvidia-cap31"}) {
+    EXPECT_TRUE(fs::is_character_file(root_ / "dev" / node)) << node;
+  }
+}
+
+TEST_F(HostDevicesTest, SpecificationThatIsLostIsWrittenAgain) {
+  const auto a = Place(0, true);
+  HostDevices devices = Make(root_ / "cdi");
+  std::vector<kubelet::OfferedDevice> offer{{"nvidia.com/mig-1g.5gb", a.uuid}};
+  ASSERT_TRUE(devices.Update(offer, true).ok());
+  EXPECT_FALSE(devices.IsStale());
+  fs::remove_all(root_ / "cdi");
+  EXPECT_TRUE(devices.IsStale());
+  ASSERT_TRUE(devices.Update(offer, false).ok());
+  EXPECT_THAT(Spec(), HasSubstr(a.uuid));
+  File("cdi/nos.nebuly.com-gpu.json", "{}");
+  EXPECT_TRUE(devices.IsStale()) << "another program wrote it";
+}
+
 TEST_F(HostDevicesTest, SpecificationFollowsTheOffer) {
   const auto a = Place(0, true);
   HostDevices devices = Make(root_ / "cdi");
@@ -101,6 +131,12 @@ TEST_F(HostDevicesTest, DeviceWithoutNodesIsUnhealthy) {
   EXPECT_TRUE(offer[0].healthy);
   EXPECT_FALSE(offer[1].healthy);
   EXPECT_TRUE(offer[2].healthy);
+  ASSERT_TRUE(devices.problem());
+  EXPECT_EQ(devices.problem()->reason, "DeviceNodesNotFound");
+  EXPECT_TRUE(devices.IsStale()) << "the driver may list it later";
+  ASSERT_TRUE(gpus_.Destroy(0, lost.id).ok());
+  ASSERT_TRUE(devices.Update(offer, true).ok());
+  EXPECT_FALSE(devices.problem() || devices.IsStale()) << "the device is gone";
 }
 
 TEST_F(HostDevicesTest, NothingIsOfferedWithoutDriverOrFolder) {
@@ -110,9 +146,11 @@ TEST_F(HostDevicesTest, NothingIsOfferedWithoutDriverOrFolder) {
   const Status status = unwritable.Update(offer, true);
   EXPECT_EQ(status.code(), Code::kUnavailable);
   EXPECT_THAT(status.message(), HasSubstr("file/cdi"));
+  EXPECT_EQ(unwritable.problem()->reason, "SpecificationNotWritten");
   fs::remove_all(root_ / "root");
   HostDevices without = Make("");
   EXPECT_EQ(without.Update(offer, true).code(), Code::kNotFound);
+  EXPECT_EQ(without.problem()->reason, "DriverFilesNotFound");
 }
 
 }  // namespace

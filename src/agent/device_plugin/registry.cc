@@ -66,6 +66,13 @@ std::vector<std::unique_ptr<kubelet::DevicePlugin>> DevicePlugins::Open(
   return open;
 }
 
+std::optional<reconcile::WantedCondition> DevicePlugins::Handover() const {
+  for (const DevicePluginStrategy* plugin : chosen_) {
+    if (auto wanted = plugin->Handover()) return wanted;
+  }
+  return std::nullopt;
+}
+
 void DevicePlugins::Measure(Metrics& metrics) const {
   for (const DevicePluginStrategy* plugin : chosen_) plugin->Measure(metrics);
 }

@@ -42,11 +42,13 @@ Status DeviceOffer::Publish(const ObservedState& round, Time now) {
   }
   std::erase_if(awaited_by_, [&](const auto& item) { return !withheld.contains(item.first); });
   std::vector<kubelet::OfferedDevice> offer = OfferOf(round.devices, withheld);
-  if (offered_ == offer) return Status::Ok();
+  if (offered_ == offer && !device_plugin_.IsStale()) return Status::Ok();
+  const bool same = offered_ == offer;
   for (const kubelet::OfferedDevice& device : offer) resources_.insert(device.resource);
   offered_.reset();  // if the call fails, the kubelet's list is unknown
   NOS_RETURN_IF_ERROR(device_plugin_.Offer(offer));
   offered_ = std::move(offer);
+  if (same) return Status::Ok();  // the kubelet has it
   offer_changed_ = true;
   looks_ = 0;
   return Status::Ok();

@@ -82,5 +82,38 @@ TEST_F(DeviceOfferTest, ClearsAllocatableOfOfferedResources) {
   EXPECT_EQ(round_.node->allocatable.at(kSlice), Quantity::FromValue(0));
 }
 
+// Offers to the fake kubelet what `stale` says has to be offered again.
+class StalePlugin final : public kubelet::DevicePlugin {
+ public:
+  explicit StalePlugin(kubelet::FakeKubelet& kubelet) : kubelet_(kubelet) {}
+  Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override {
+    ++offers;
+    return kubelet_.Offer(devices);
+  }
+  bool IsStale() const override { return stale; }
+
+  bool stale = false;
+  int offers = 0;
+
+ private:
+  kubelet::FakeKubelet& kubelet_;
+};
+
+TEST_F(DeviceOfferTest, MakesAStaleOfferAgain) {
+  StalePlugin plugin(kubelet_);
+  DeviceOffer offer({{milliseconds(200), seconds(15)}, {milliseconds(10), seconds(1)}}, plugin,
+                    kubelet_);
+  const auto publish = [&] { EXPECT_TRUE(offer.Publish(round_, clock_.Now()).ok()); };
+  publish();
+  publish();
+  EXPECT_EQ(plugin.offers, 1) << "nothing has changed";
+  EXPECT_TRUE(offer.UpdateAllocatable(round_, client_, clock_).ok());
+  plugin.stale = true;
+  publish();
+  EXPECT_EQ(plugin.offers, 2) << "what containers need of the devices is missing";
+  EXPECT_TRUE(offer.UpdateAllocatable(round_, client_, clock_).ok());
+  EXPECT_FALSE(offer.look_again()) << "the kubelet has the same devices";
+}
+
 }  // namespace
 }  // namespace nos::agent

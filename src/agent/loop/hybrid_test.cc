@@ -26,7 +26,10 @@ class AgentHybridTest : public AgentTest {
     shares_ = std::make_unique<device::MpsGpus>(boards_);
     plain_ = std::make_unique<device::PlainGpus>(mps_ ? static_cast<device::Backend&>(*shares_)
                                                       : boards_);
-    Restart(*plain_, {.mps = mps_, .whole = true, .time_slices = time_slices_});
+    Restart(*plain_, {.mps = mps_,
+                      .whole = true,
+                      .time_slices = time_slices_,
+                      .whole_on_mig_nodes = on_mig_nodes_});
   }
   std::string Uuid(int gpu) { return boards_.ListGpus()->at(static_cast<size_t>(gpu)).uuid; }
 
@@ -35,7 +38,7 @@ class AgentHybridTest : public AgentTest {
                           kNode,
                           Hooks()};
   int time_slices_ = 4;
-  bool mps_ = true;
+  bool mps_ = true, on_mig_nodes_ = false;
   std::unique_ptr<device::MpsGpus> shares_;
   std::unique_ptr<device::PlainGpus> plain_;
 };
@@ -294,6 +297,64 @@ TEST_F(AgentHybridTest, RemovesTimeSliceOfOldSettingsOnceItIsFree) {
   EXPECT_EQ(Annotation("status-layout-0"), "") << "no plan can include it";
   Apply("2", {{0, "shared@0,shared@4"}});
   EXPECT_EQ(Annotation("status-layout-0"), "shared@0:free,shared@4:free");
+}
+
+class AgentWholeTest : public AgentHybridTest {
+ protected:
+  AgentWholeTest() {
+    on_mig_nodes_ = true;
+    Label("mig");
+    Start();
+  }
+};
+
+TEST_F(AgentWholeTest, MigNodesReportWholeGpusAndNoShares) {
+  Run();
+  EXPECT_EQ(Annotation("status-model-0"), "H100-80GB+GPU");
+  EXPECT_EQ(Annotation("status-other-model-0"), "");
+  EXPECT_EQ(Annotation("status-layout-0"), "");
+}
+
+TEST_F(AgentWholeTest, UnusedGpusCountInTheCapacityOnly) {
+  Run();
+  const kubelet::OfferedDevice unused{"nvidia.com/gpu", Uuid(0), false};
+  EXPECT_THAT(kubelet_.offer(), Contains(unused));
+  EXPECT_THAT(kubelet_.offer(), Contains(kubelet::OfferedDevice{"nvidia.com/gpu", Uuid(1), false}));
+  Apply("1", {{0, "3g.40gb@4"}});
+  EXPECT_FALSE(kubelet_.Offers(Uuid(0))) << "its slices count";
+  Apply("2", {{0, ""}});
+  EXPECT_THAT(kubelet_.offer(), Contains(unused));
+}
+
+TEST_F(AgentWholeTest, GivesAGpuAndTakesItBack) {
+  Run();
+  Apply("1", {{0, "3g.40gb@4,1g.10gb@0"}, {1, "gpu@0"}});
+  EXPECT_THAT(Layouts(), ElementsAre("1g.10gb@0:free,3g.40gb@4:free", "gpu@0:free"));
+  EXPECT_THAT(kubelet_.offer(), Contains(kubelet::OfferedDevice{"nvidia.com/gpu", Uuid(1), true}));
+  Hold("whole", "gpu", Uuid(1));
+  Apply("2", {{0, "gpu@0"}, {1, "7g.80gb@0"}});
+  EXPECT_THAT(Layouts(), ElementsAre("gpu@0:free", "gpu@0:used"));
+  EXPECT_FALSE(boards_.Info(0).mig_enabled);
+  End("whole");
+  Apply("3", {{1, "7g.80gb@0"}});
+  EXPECT_EQ(Annotation("status-layout-1"), "7g.80gb@0:free");
+  EXPECT_TRUE(boards_.Info(1).mig_enabled);
+}
+
+TEST_F(AgentWholeTest, SharesOfAnEarlierModeEnd) {
+  Label("hybrid");
+  Run();
+  Apply("1", {{0, "10gb@0,20gb@1"}, {1, "shared@0,shared@2"}});
+  Hold("share", "gpu-10gb", "GPU-" + Uuid(0).substr(4) + "::10::0");
+  Label("mig");
+  Run(seconds(60));
+  EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kExclusiveProcess)
+      << "a pod still uses it";
+  End("share");
+  Run(seconds(60));
+  EXPECT_EQ(boards_.Info(0).compute_mode, device::ComputeMode::kDefault);
+  EXPECT_EQ(Annotation("status-model-0"), "H100-80GB+GPU");
+  EXPECT_EQ(Annotation("status-layout-1"), "");
 }
 
 }  // namespace

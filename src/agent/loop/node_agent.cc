@@ -64,7 +64,12 @@ reconcile::ReconcileResult Agent::Reconcile(const std::string&, const reconcile:
   //    not know yet. Instances to destroy that are drained leave the offer here.
   const bool withdraws = offer_.Withdraws();
   Status offered = withdraws ? OfferDevices(*round, client, now) : Status::Ok();
-  if (!offered.ok()) return ReconcileResult::Failed(std::move(offered));
+  if (!offered.ok()) {
+    if (Status shown = ReportHandover(*round->node, client, now); !shown.ok()) {
+      return ReconcileResult::Failed(std::move(shown));
+    }
+    return ReconcileResult::Failed(std::move(offered));
+  }
   // 3. Update the node's allocatable. Instances to destroy stop counting, which starts their drain.
   if (Status shown = UpdateAllocatable(*round, client, clock); !shown.ok()) {
     return ReconcileResult::Failed(std::move(shown));
@@ -99,6 +104,11 @@ Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, c
   ObservedState round;
   round.mode = RequestedModeOf(modes_, *node);
   SharingSettings settings = SettingsOf(modes_, round.mode.per_gpu);
+  if (!round.mode.mps) {
+    settings.shares = false;
+    settings.time_slices = 0;
+    settings.parts.clear();
+  }
   for (const auto& mode : modes_) mode->Adapt(settings, *node, runner_.failures(), now);
   NOS_ASSIGN(round.devices, observer_.ReadDevices(settings, pods, offer_.Withdraws(), now));
   round.node = std::move(node);
@@ -274,6 +284,7 @@ Status Agent::Report(const ObservedState& round, const std::optional<reconcile::
   const std::vector<cluster::Gpu> gpus = ReportedGpus(round);
   NOS_RETURN_IF_ERROR(reporter_.WriteStatus(round, gpus, result, client));
   NOS_RETURN_IF_ERROR(reporter_.WriteHealth(node, client, now));
+  NOS_RETURN_IF_ERROR(ReportHandover(node, client, now));
   for (const auto& mode : modes_) {
     const auto wanted = mode->Condition(round.devices.gpus);
     if (wanted) NOS_RETURN_IF_ERROR(reporter_.WriteModeCondition(node, *wanted, client, now));
@@ -283,6 +294,11 @@ Status Agent::Report(const ObservedState& round, const std::optional<reconcile::
   reporter_.AnnounceIgnored(node, gpus, catalogue_.ignored(), client, now);
   reporter_.Measure(round.devices);
   return Status::Ok();
+}
+
+Status Agent::ReportHandover(const cluster::Node& node, kube::Client& client, Time now) {
+  const auto wanted = extras_.handover ? extras_.handover() : std::nullopt;
+  return wanted ? reporter_.WriteHandover(node, *wanted, client, now) : Status::Ok();
 }
 
 // The GPUs that the partitioner may plan on.

@@ -80,6 +80,17 @@ Status StatusReporter::WriteModeCondition(const cluster::Node& node,
   return Status::Ok();
 }
 
+Status StatusReporter::WriteHandover(const cluster::Node& node,
+                                     const reconcile::WantedCondition& wanted, kube::Client& client,
+                                     Time now) {
+  if (reconcile::HasCondition(node, wanted)) return Status::Ok();
+  NOS_RETURN_IF_ERROR(reconcile::WriteCondition(client, node, wanted, now));
+  if (wanted.status == "False") {
+    RecordEvent(node, kube::EventType::kWarning, wanted.reason, wanted.message, client, now);
+  }
+  return Status::Ok();
+}
+
 void StatusReporter::AnnounceResult(const cluster::Node& node, const reconcile::PlanResult& result,
                                     kube::Client& client, Time now) {
   std::string text = reconcile::WritePlanResult(result);

@@ -47,6 +47,10 @@ class StatusReporter {
   Status WriteModeCondition(const cluster::Node& node, const reconcile::WantedCondition& wanted,
                             kube::Client& client, Time now);
 
+  // Writes condition kDeviceHandover, with an Event if it is False.
+  Status WriteHandover(const cluster::Node& node, const reconcile::WantedCondition& wanted,
+                       kube::Client& client, Time now);
+
   void AnnounceResult(const cluster::Node& node, const reconcile::PlanResult& result,
                       kube::Client& client, Time now);
   // Events for GPUs that cannot be used, and on each pod that does not meet the requirements of its

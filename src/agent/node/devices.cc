@@ -71,8 +71,9 @@ std::string LackedParts(const gpu::Model& model, const SharingSettings& division
 void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
                    const SharingSettings& division, device::ObservedGpu& gpu) {
   const gpu::Model* unshared = UnsharedModelOf(info, catalogue, division);
-  const gpu::Model* shares =
-      info.could_share_gib > 0 ? &gpu::SharesOf(info.could_share_gib, info.most_shares) : nullptr;
+  const gpu::Model* shares = division.shares && info.could_share_gib > 0
+                                 ? &gpu::SharesOf(info.could_share_gib, info.most_shares)
+                                 : nullptr;
   const gpu::Model* mig = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
   if (division.takes_back && mig != nullptr && NeedsReset(*mig)) {
     gpu.mig_after_reset = info.mig_pending;
@@ -123,6 +124,9 @@ void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
     if (!instances.ok()) return unreadable(instances.status().message());
     gpu.instances = std::move(instances).value();
     if (shared) gpu.model = &device::SharesModel(info, gpu.instances);
+  }
+  if (division.hybrid && division.shows_unused && gpu.instances.empty()) {
+    devices.unused.insert(gpu.uuid);
   }
   devices.gpus.push_back(std::move(gpu));
 }
@@ -504,6 +508,7 @@ std::vector<kubelet::OfferedDevice> OfferOf(const NodeDevices& devices,
     if (resource == kWholeGpu && !IsInstance(devices, uuid)) continue;  // another plugin offers it
     offer.push_back({resource, uuid, !devices.unhealthy.contains(uuid)});
   }
+  for (const std::string& uuid : devices.unused) offer.push_back({kWholeGpu, uuid, false});
   return kubelet::SortedOffer(std::move(offer));
 }
 

@@ -48,6 +48,9 @@ struct NodeDevices {
   // UUIDs of GPUs that are not partitioned and may be devices as a whole, including products
   // without MIG. Empty on hybrid nodes, where whole GPUs are instances.
   std::set<std::string> undivided{};
+  // UUIDs of GPUs without instances that could be given as a whole, and count in the node's
+  // capacity (SharingSettings::shows_unused).
+  std::set<std::string> unused{};
 
   // Devices that are held, or doubtful.
   std::set<std::string> Held() const;
@@ -64,7 +67,10 @@ using Holders = std::map<std::string, Holder>;
 
 // How the GPUs of a node are partitioned.
 struct SharingSettings {
-  bool hybrid = false;     // each GPU has its own sharing mode
+  bool hybrid = false;  // each GPU has its own sharing mode
+  bool shares = true;   // if hybrid: that may be MPS
+  // If hybrid: GPUs without instances count in the node's capacity, as whole GPUs.
+  bool shows_unused = false;
   int time_slices = 0;     // number per GPU; 0: none
   std::set<int> no_mig{};  // indices of GPUs on which MIG mode cannot be enabled
   ResetRule resets = ResetRule::kNever;
@@ -129,7 +135,8 @@ std::map<std::string, std::set<std::string>> PodsPendingAdmission(
 bool HeldByNobody(const NodeDevices& devices,
                   std::span<const std::shared_ptr<const cluster::Pod>> pods);
 
-// All complete instances except `withdrawn`, sorted; unhealthy ones are marked as such.
+// All complete instances except `withdrawn`, sorted; unhealthy ones are marked as such, and unused
+// GPUs too: the kubelet counts them, but gives them to no pod.
 std::vector<kubelet::OfferedDevice> OfferOf(const NodeDevices& devices,
                                             const std::set<std::string>& withdrawn);
 

@@ -20,6 +20,17 @@ TEST(SharingModesTest, ReadsLabel) {
   EXPECT_TRUE(ModeOf("hybrid").per_gpu);
 }
 
+TEST(SharingModesTest, GivesWholeGpusOnMigNodesWithoutSharingThem) {
+  cluster::Node node;
+  node.meta.labels["nos.nebuly.com/gpu-partitioning"] = "mig";
+  const auto mode = [&](bool whole) {
+    return RequestedModeOf(AllSharingModes({.whole = whole, .whole_on_mig_nodes = true}), node);
+  };
+  EXPECT_TRUE(mode(true).per_gpu);
+  EXPECT_FALSE(mode(true).mps);
+  EXPECT_FALSE(mode(false).per_gpu) << "another plugin offers them";
+}
+
 TEST(SharingModesTest, IsNotHybridIfGpusCannotBeGivenAsAWhole) {
   EXPECT_FALSE(ModeOf("hybrid", false).per_gpu);
   EXPECT_FALSE(ModeOf("hybrid", false).mps);

@@ -300,5 +300,16 @@ TEST(HybridTest, WholeGpusAreInstancesOnHybridNodesOnly) {
   EXPECT_FALSE(CanProvide(Info(node), RequestsOf({{"gpu", 5}, {"mig-1g.10gb", 8}})));
 }
 
+TEST(HybridTest, MigNodesHaveWholeGpusIfTheirAgentReportsThem) {
+  Node node = HybridNode({{"gpu@0:free"}, {"3g.40gb@4:used"}}, "H100-80GB+GPU");
+  node.meta.labels[std::string(kPartitioningLabel)] = "mig";
+  for (const char* gpu : {"0", "1"}) node.meta.annotations[N("status-other-model-") + gpu] = "";
+  EXPECT_EQ(SharingModeOf(node), SharingMode::kHybrid);
+  EXPECT_TRUE(IsManagedOn(Info(node), InternResource(kWholeGpuResource)));
+  EXPECT_THAT(Texts(Info(node)), ElementsAre("H100-80GB+GPU gpu@0", "H100-80GB+GPU 3g.40gb@4*"));
+  EXPECT_TRUE(CanProvide(Info(node), RequestsOf({{"gpu", 1}, {"mig-3g.40gb", 1}})));
+  EXPECT_FALSE(CanProvide(Info(node), RequestsOf({{"gpu", 2}})));
+}
+
 }  // namespace
 }  // namespace nos::cluster

@@ -450,6 +450,17 @@ bool ReportsModes(const Node& node) {
   return at != node.meta.annotations.end() && at->first.starts_with(start);
 }
 
+// True if the agent gives a GPU whole. On nodes with label "mig" it does so only if its
+// configuration says so.
+bool ReportsWholeGpus(const Node& node) {
+  const StringMap& all = node.meta.annotations;
+  const std::string start = fmt::format("{}status-model-", kPrefix);
+  for (auto at = all.lower_bound(start); at != all.end() && at->first.starts_with(start); ++at) {
+    if (at->second.find("+GPU") != std::string::npos) return true;  // gpu/modes.h
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string_view RequestedSharingMode(const Node& node) {
@@ -462,7 +473,7 @@ std::string_view RequestedSharingMode(const Node& node) {
 
 SharingMode SharingModeOf(const Node& node) {
   const std::string_view mode = RequestedSharingMode(node);
-  if (mode == "mig") return SharingMode::kMig;
+  if (mode == "mig") return ReportsWholeGpus(node) ? SharingMode::kHybrid : SharingMode::kMig;
   if (mode == "mps") return ReportsShares(node) ? SharingMode::kMps : SharingMode::kNone;
   if (mode == "hybrid") return ReportsModes(node) ? SharingMode::kHybrid : SharingMode::kNone;
   return SharingMode::kNone;

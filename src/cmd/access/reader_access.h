@@ -4,20 +4,17 @@
 //   ReaderAccess access(transport, clock, [&] { return NamespacesOf(recorder); }, {});
 //   NOS_ASSIGN(const telemetryserver::Reader reader, access.Of(request, address));
 //
-// Answers are cached for a minute, rejections for some seconds, by the hash of the token. An
-// address with too many recent failures may only use tokens that were valid before. Thread-safe.
+// Answers are cached (token_holders.h). Thread-safe.
 #pragma once
 
 #include <functional>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "base/clock.h"
 #include "cmd/access/reader_rights.h"
-#include "cmd/access/single_flight.h"
+#include "cmd/access/token_holders.h"
 #include "codec/json.h"
 #include "kube/transport.h"
 #include "net/http.h"
@@ -43,9 +40,9 @@ class ReaderAccess {
   ReaderAccess(kube::Transport& transport, const Clock& clock,
                std::function<std::set<std::string>()> namespaces, Options options)
       : transport_(transport),
-        clock_(clock),
         options_(std::move(options)),
-        rights_(transport, clock, std::move(namespaces), options_.ask_create) {}
+        rights_(transport, clock, std::move(namespaces), options_.ask_create),
+        holders_(clock, options_.limits, [this](const std::string& token) { return Ask(token); }) {}
 
   // Errors: kPermission (no token, or an unknown one), kExhausted (too many failures from the
   // address), kUnavailable and kDeadline (the API server does not answer, or too many requests).
@@ -61,32 +58,12 @@ class ReaderAccess {
   }
 
  private:
-  struct Holder {  // the user of a token
-    Json subject;
-    bool of_cluster = false;
-  };
-  struct Known {
-    Result<Holder> holder;
-    Time until{};
-  };
-
-  std::optional<Result<Holder>> FindCached(const std::string& key, bool& was_good);
-  Result<Holder> Keep(const std::string& key, Result<Holder> holder);
-  Result<Holder> HolderOf(const std::string& token, const std::string& address);
-  Result<Holder> Ask(const std::string& token);
-  Result<Json> Review(const std::string& token);
-  bool HasFailedTooOften(const std::string& address) const;
-  std::string PoolOf(const std::string& network, Time now) const;
-  void CountFailure(const std::string& address);
-  void MakeRoom(Time now);
+  Result<TokenHolders::Holder> Ask(const std::string& token);
 
   kube::Transport& transport_;
-  const Clock& clock_;
   const Options options_;
   ReaderRights rights_;
-  SingleFlight<Holder> flight_{28, 20};
-  std::mutex mutex_;
-  std::map<std::string, Known> known_;  // by hash of the token
+  TokenHolders holders_;
 };
 
 }  // namespace nos::cmd

@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "cmd/daemon/leader.h"
 #include "controllers/metrics.h"
-#include "net/certificate.h"
 #include "net/listen.h"
 #include "reconcile/metrics.h"
 
@@ -20,8 +19,6 @@ namespace {
 constexpr uint64_t kMaxBody = uint64_t{4} << 20;
 // Any client in the cluster can send requests; this bounds their total memory.
 constexpr uint64_t kMaxHeld = uint64_t{32} << 20;
-// Maximum pause between checks for changes that send no notification.
-constexpr Duration kMaxWait = std::chrono::minutes(1);
 
 Result<net::HttpServerOptions> OptionsOf(const WebhookConfig& config) {
   NOS_ASSIGN(net::HttpServerOptions options, net::ParseListenAddress(config.address));
@@ -76,44 +73,27 @@ Result<std::unique_ptr<Webhook>> Webhook::Start(WebhookConfig config,
   config.own.dns_names = {config.host_name};
   config.own.mutates = config.slices;
   NOS_ASSIGN(net::HttpServerOptions options, OptionsOf(config));
-  std::unique_ptr<Webhook> webhook(
-      new Webhook(std::move(config), std::move(routes), transport, std::move(leads), metrics));
+  std::unique_ptr<Webhook> webhook(new Webhook(std::move(config), std::move(routes), metrics));
+  Webhook* const self = webhook.get();
   if (own) {
-    webhook->thread_ = std::thread([self = webhook.get()] { self->Run(); });
+    webhook->certificate_ = std::make_unique<OwnCertificate>(
+        self->config_.own, transport, std::move(leads), "webhook", controllers::kCertificateEnd,
+        metrics, [self, options](const std::shared_ptr<net::TlsIdentity>& identity) {
+          net::HttpServerOptions with = options;
+          with.identity = identity;
+          return self->Listen(std::move(with));
+        });
     return webhook;
   }
-  options.tls = net::TlsFiles{webhook->config_.certificate_file, webhook->config_.key_file};
+  options.tls = net::TlsFiles{self->config_.certificate_file, self->config_.key_file};
   NOS_RETURN_IF_ERROR(webhook->Listen(std::move(options)));
-  webhook->SetStatus(Status::Ok());
   return webhook;
 }
 
-Webhook::Webhook(WebhookConfig config, std::vector<WebhookRoute> routes, kube::Transport& transport,
-                 std::function<bool()> leads, Metrics& metrics)
-    : config_(std::move(config)),
-      routes_(std::move(routes)),
-      client_(transport),
-      leads_(std::move(leads)),
-      metrics_(metrics) {}
-
-Webhook::~Webhook() {
-  stop_ = true;
-  bell_.Ring();
-  if (thread_.joinable()) thread_.join();
-}
-
 Status Webhook::Ready() const {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (!status_.ok()) return status_;
-  }
+  if (certificate_ != nullptr) NOS_RETURN_IF_ERROR(certificate_->status());
   for (const WebhookRoute& route : routes_) NOS_RETURN_IF_ERROR(route.ready());
   return Status::Ok();
-}
-
-void Webhook::SetStatus(const Status& status) {
-  const std::scoped_lock lock(mutex_);
-  status_ = status;
 }
 
 Status Webhook::Listen(net::HttpServerOptions options) {
@@ -124,42 +104,6 @@ Status Webhook::Listen(net::HttpServerOptions options) {
   Log(LogLevel::kInfo, "serving the webhook",
       {{"address", config_.address}, {"port", std::to_string(server_->port())}});
   return Status::Ok();
-}
-
-void Webhook::Run() {
-  const SystemClock clock;  // certificates expire by system time
-  controllers::WebhookCertificate certificate(config_.own, [this] { bell_.Ring(); });
-  Status said;
-  while (!stop_) {
-    certificate.Step(client_, leads_(), clock.Now());
-    const Status& error = certificate.error();
-    if (!error.ok() && error.message() != said.message()) {
-      Log(LogLevel::kWarn, "failed to renew the webhook's certificate",
-          {{"error", error.ToString()}});
-    }
-    said = error;
-    if (certificate.kept() != nullptr) SetStatus(Serve(*certificate.kept()));
-    const Duration wait = certificate.NextDue() - clock.Now();
-    bell_.Wait(std::clamp<Duration>(wait, std::chrono::milliseconds(1), kMaxWait));
-  }
-}
-
-Status Webhook::Serve(const controllers::KeptCertificate& kept) {
-  if (server_ != nullptr && kept.certificate == served_) return Status::Ok();
-  net::TlsTexts texts{kept.certificate, kept.key};
-  if (identity_ == nullptr) {
-    NOS_ASSIGN(identity_, net::TlsIdentity::Of(std::move(texts)));
-  } else {
-    NOS_RETURN_IF_ERROR(identity_->Replace(std::move(texts)));
-  }
-  served_ = kept.certificate;
-  if (const auto facts = net::ReadCertificate(served_); facts.ok()) {
-    metrics_.Set(controllers::kCertificateEnd, {}, ToSeconds(facts->until.time_since_epoch()));
-  }
-  if (server_ != nullptr) return Status::Ok();
-  NOS_ASSIGN(net::HttpServerOptions options, OptionsOf(config_));
-  options.identity = identity_;
-  return Listen(std::move(options));
 }
 
 net::HttpResponse Webhook::Respond(const net::HttpRequest& request) const {

@@ -2,18 +2,16 @@
 // GPU requirements, over TLS.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/metrics.h"
-#include "base/wake_signal.h"
 #include "cmd/daemon/config_file.h"
+#include "cmd/daemon/own_certificate.h"
 #include "controllers/admission_review.h"
 #include "controllers/webhook_certificate.h"
 #include "kube/transport.h"
@@ -39,7 +37,7 @@ struct WebhookRoute {
   std::function<Status()> ready;
 };
 
-// Serves as soon as it has a certificate. Its own thread renews the certificate.
+// Serves as soon as it has a certificate.
 class Webhook {
  public:
   // `transport` and `metrics` must outlive it. `leads` is called from any thread. Errors: kInvalid
@@ -48,37 +46,28 @@ class Webhook {
                                                 std::vector<WebhookRoute> routes,
                                                 kube::Transport& transport,
                                                 std::function<bool()> leads, Metrics& metrics);
-  ~Webhook();
   Webhook(const Webhook&) = delete;
   Webhook& operator=(const Webhook&) = delete;
 
   // Call when leadership may have changed. Thread-safe.
-  void Wake() { bell_.Ring(); }
+  void Wake() {
+    if (certificate_ != nullptr) certificate_->Wake();
+  }
   // OK while it can answer. Thread-safe.
   Status Ready() const;
 
  private:
-  Webhook(WebhookConfig config, std::vector<WebhookRoute> routes, kube::Transport& transport,
-          std::function<bool()> leads, Metrics& metrics);
+  Webhook(WebhookConfig config, std::vector<WebhookRoute> routes, Metrics& metrics)
+      : config_(std::move(config)), routes_(std::move(routes)), metrics_(metrics) {}
   Status Listen(net::HttpServerOptions options);
-  void Run();
-  Status Serve(const controllers::KeptCertificate& kept);
-  void SetStatus(const Status& status);
   net::HttpResponse Respond(const net::HttpRequest& request) const;
 
   const WebhookConfig config_;
   const std::vector<WebhookRoute> routes_;
-  kube::Client client_;
-  const std::function<bool()> leads_;
   Metrics& metrics_;
-  mutable std::mutex mutex_;
-  Status status_{Code::kUnavailable, "there is no certificate yet"};  // guarded by mutex_
-  std::shared_ptr<net::TlsIdentity> identity_;                        // owned by the thread
-  std::string served_;                                                // the certificate in use
-  std::unique_ptr<net::HttpServer> server_;
-  std::atomic<bool> stop_{false};
-  WakeSignal bell_;
-  std::thread thread_;  // last: uses the others
+  std::unique_ptr<net::HttpServer> server_;  // set once, before the certificate is in use
+  std::unique_ptr<OwnCertificate>
+      certificate_;  // null: from files. Last: its thread uses the others
 };
 
 }  // namespace nos::cmd

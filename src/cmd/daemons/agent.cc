@@ -12,6 +12,7 @@
 #include "agent/sharing_modes.h"
 #include "base/log.h"
 #include "cmd/catalogue_flag.h"
+#include "cmd/cli/nvml_library.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/daemon/outside_events.h"
@@ -19,7 +20,6 @@
 #include "cmd/daemons/agent_telemetry.h"
 #include "codec/json.h"
 #include "device/describe.h"
-#include "device/driver_files.h"
 #include "device/shared_backend.h"
 #include "kube/metered_transport.h"
 #include "kubelet/pod_resources_client.h"
@@ -62,6 +62,7 @@ void DescribeAgent(ConfigFields& f, Config& c) {
          "driverRoot.");
   f.Text("driverRoot", c.host.driver, "Root of the driver's files, as this process sees it.");
   f.Text("driverRootOnHost", c.host.driver_host, "The same, as the host sees it.");
+  f.Text("deviceRoot", c.host.dev, "The host's /dev, as this process sees it.");
   c.plugins.Describe(f);
   f.Text("podResourcesSocket", c.pod_resources.socket, "Socket of the kubelet's PodResources API.");
   f.Seconds(
@@ -80,16 +81,9 @@ void DescribeAgent(ConfigFields& f, Config& c) {
   });
 }
 
-// Without NVIDIA's container runtime the library is not among this container's own files.
 Result<std::unique_ptr<device::NvmlLibrary>> OpenLibrary(const AgentFlags& flags,
                                                          const Config& config) {
-  const std::string& path = flags.library.empty() ? config.library : flags.library;
-  auto library = device::NvmlLibrary::Open(path);
-  if (library.ok() || !path.empty()) return library;
-  const auto driver = device::FindDriverFiles(config.host);
-  if (!driver.ok()) return library;
-  const std::string file = device::PathOf("libnvidia-ml.so.1", *driver, config.host);
-  return file.empty() ? std::move(library) : device::NvmlLibrary::Open(file);
+  return OpenNvml(flags.library.empty() ? config.library : flags.library, config.host);
 }
 
 void StartOrWarn(device::NvmlEvents& watcher) {
@@ -163,8 +157,9 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
       {flags.node, metered, pod_resources, backend, modes, config.host, clock, look});
 
   // 4. Create the reconciler. Telemetry and probes start last, because they read all of the above.
-  agent::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),
-                     {&health, &metrics, strategy.rules(), modes});
+  agent::Agent agent(
+      config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),
+      {&health, &metrics, strategy.rules(), modes, [&] { return config.plugins.Handover(); }});
   reconcile::MeteredReconciler reconciler(agent, "agent", metrics);
   reconcile::RunnerOptions options = reconcile::ForNode(flags.node);
   options.relist_every = config.daemon.relist_every;

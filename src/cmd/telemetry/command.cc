@@ -69,8 +69,6 @@ Status RunTelemetry(const Config& config) {
   const SystemClock clock;
   NOS_ASSIGN(const auto server,
              TelemetryServer::Start(config.server, gpu::Catalogue::Builtin(), clock, metrics));
-  Log(LogLevel::kInfo, "serving telemetry",
-      {{"address", config.server.address}, {"port", std::to_string(server->port())}});
   // A sandbox opens no port beyond this machine: probes are served on the API's address.
   const ProbeAddresses nowhere{"0", "0"};
   NOS_ASSIGN(const auto probes, Probes::Serve(config.server.sandbox ? nowhere : config.addresses,

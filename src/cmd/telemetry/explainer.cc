@@ -53,11 +53,13 @@ scheduling::EvictionUnit UnitOf(const SharedPod& pod, const ClusterObjects& obje
   return unit;
 }
 
-// Victims of a reclaim to which the pod's quota gives a right.
+// Victims of a reclaim that the pod's quota guarantees. `others`: charge of members of its gang that
+// have a node in the snapshot.
 std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
                                                   const SharedPod& pod, scheduling::Engine& engine,
                                                   cluster::ClusterSnapshot snapshot,
-                                                  const scheduling::Profile& profile) {
+                                                  const scheduling::Profile& profile,
+                                                  const quota::Amounts& others) {
   std::vector<SharedPod> leaving;
   for (const SharedPod& other : objects.pods) {
     if (!scheduling::EndsByPreemption(*other)) continue;
@@ -65,7 +67,9 @@ std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
   }
   const auto sees_to_it = [&](const std::string&) { return leaving.empty(); };
   const auto balance = [&](std::string_view node) {
-    return engine.BalanceToReclaim(*pod, {}, sees_to_it, node);
+    quota::Balance with = engine.BalanceToReclaim(*pod, {}, sees_to_it, node);
+    if (const auto account = with.AccountOf(pod->meta.ns)) with.Add(*account, others);
+    return with;
   };
   scheduling::Reclaim reclaim(engine.ledger(), balance, profile.framework->quotas()->options(),
                               [&](const SharedPod& victim) { return UnitOf(victim, objects); });
@@ -104,7 +108,7 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const Shar
   auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
   if (objects.around) snapshot.ChangeContext() = *objects.around;
   std::string problem;
-  const auto group = GroupOf(objects, *pod, deciders, problem);
+  auto group = GroupOf(objects, *pod, deciders, problem);
   std::set<std::string> members;
   if (group) {
     for (const SharedPod& member : group->waiting) members.insert(member->Key());
@@ -120,8 +124,7 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const Shar
   }
   const auto goes_first = [&](const cluster::Pod& other) { return first.contains(other.Key()); };
   const auto with = scheduling::WithPromises(snapshot, objects.pods, *pod, goes_first, members);
-  // 3. Explain with the quota as it is after current evictions. Reclaim is only possible for a
-  //    single pod that has a quota and may preempt.
+  // 3. Explain with the quota as it is after current evictions.
   const quota::Balance balance = engine.WithoutLeaving(engine.BalanceFor(*pod), *pod);
   scheduling::ExplainInput input{*profile.framework,
                                  profile.Partitioning(),
@@ -132,12 +135,19 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const Shar
                                  false,
                                  reader,
                                  &balance};
+  const bool reclaims = profile.reclaims && balance.AccountOf(pod->meta.ns).has_value();
+  const auto reclaim_beside = [&](const SharedPod& member, const cluster::ClusterSnapshot& beside,
+                                  const quota::Amounts& others) {
+    const bool may = reclaims && member->preemption_policy != "Never";
+    return may ? FindReclaim(objects, member, engine, beside, profile, others) : std::nullopt;
+  };
   const bool alone = !group || !members.contains(pod->Key());
-  const bool covered = balance.AccountOf(pod->meta.ns).has_value();
-  if (alone && covered && profile.reclaims && pod->preemption_policy != "Never") {
-    input.reclaim = [&] { return FindReclaim(objects, pod, engine, with, profile); };
+  if (alone) {
+    if (reclaims) input.reclaim = [&] { return reclaim_beside(pod, with, {}); };
+    return scheduling::Explain(input);
   }
-  return alone ? scheduling::Explain(input) : scheduling::ExplainTogether(input, *group);
+  if (reclaims) group->reclaim = reclaim_beside;
+  return scheduling::ExplainTogether(input, *group);
 }
 
 }  // namespace nos::cmd

@@ -5,7 +5,11 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/millis.h"
+#include "base/text.h"
+#include "cmd/daemon/leader.h"
+#include "cmd/metrics.h"
 #include "net/listen.h"
 #include "net/loopback.h"
 
@@ -17,6 +21,8 @@ namespace {
 constexpr int kThreads = 64;
 constexpr uint64_t kMaxHeld = uint64_t{256} << 20;
 constexpr size_t kMaxTokenFile = size_t{4} << 20;
+// Kubelets update ConfigMaps in pods within about two minutes, and reporters read them again.
+constexpr Duration kSettling = std::chrono::minutes(10);
 // A stream ends after this time and its client reconnects, so that a revoked right ends streams
 // about as soon as other requests. In the sandbox all users see everything.
 constexpr Duration kStreamLimit = std::chrono::minutes(1), kOpenStreamLimit = std::chrono::hours(1);
@@ -32,18 +38,22 @@ Status CheckSafe(const TelemetryServerConfig& config, const net::HttpServerOptio
         config.address));
   }
   if (config.sandbox) return Status::Ok();
-  if (config.token_file.empty()) {
+  if (config.token_file.empty() && config.reporters.accounts.empty()) {
     return Invalid(
-        "ingest.tokenFile is required: without it any client could send records. Set it, or give "
-        "--sandbox on your own machine");
+        "ingest.tokenFile or ingest.serviceAccounts is required: without them any client could "
+        "send records. Set one, or give --sandbox on your own machine");
   }
   if (config.certificate_file.empty() != config.key_file.empty()) {
     return Invalid("listen: tlsCertFile and tlsKeyFile must be set together");
   }
-  if (config.certificate_file.empty() && !loopback && !config.plaintext) {
+  if (!config.certificate_file.empty() && !config.service.empty()) {
     return Invalid(
-        "listen: tokens would be sent unencrypted: set tlsCertFile and tlsKeyFile, or "
-        "allowPlaintext if a proxy terminates TLS");
+        "listen: serviceName asks for an own certificate, and tlsCertFile names another");
+  }
+  if (config.certificate_file.empty() && config.service.empty() && !loopback && !config.plaintext) {
+    return Invalid(
+        "listen: tokens would be sent unencrypted: set tlsCertFile and tlsKeyFile, serviceName for "
+        "a certificate of its own, or allowPlaintext if a proxy terminates TLS");
   }
   return Status::Ok();
 }
@@ -60,6 +70,22 @@ std::set<std::string> NamespacesOf(const telemetryserver::Recorder& recorder,
   return namespaces;
 }
 
+controllers::WebhookCertificateConfig CertificateOf(const TelemetryServerConfig& config) {
+  const std::string ns = OwnNamespace();
+  controllers::WebhookCertificateConfig own{.ns = ns,
+                                            .secret = config.secret,
+                                            .config_map = config.ca_config_map,
+                                            .config_map_namespaces = {ns},
+                                            .lifetime = config.certificate_lifetime,
+                                            .settling = kSettling};
+  for (const std::string_view other : Split(config.ca_namespaces, ',')) {
+    const std::string name(Trim(other));
+    if (!name.empty() && name != ns) own.config_map_namespaces.push_back(name);
+  }
+  own.dns_names = {fmt::format("{}.{}.svc", config.service, ns)};
+  return own;
+}
+
 }  // namespace
 
 void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
@@ -73,6 +99,16 @@ void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
     f.Text(
         "clientCaFile", c.client_ca_file,
         "CA certificates (PEM). If set, only clients with a certificate of this CA may connect.");
+    f.Text("serviceName", c.service,
+           "Service of this server, for a certificate of its own for SERVICE.NAMESPACE.svc, which "
+           "it renews when a third of its lifetime is left. Empty: none.");
+    f.Text("secretName", c.secret, "Secret that keeps this certificate, in this pod's namespace.");
+    f.Text("caConfigMap", c.ca_config_map,
+           "ConfigMap that gets its authority under the key ca.crt, for reporters.");
+    f.Text("caNamespaces", c.ca_namespaces,
+           "Further namespaces with such a ConfigMap, separated by commas.");
+    f.Seconds("certificateLifetimeSeconds", c.certificate_lifetime, minutes(1), hours(24 * 3650),
+              "Lifetime of this certificate.");
     f.Flag("allowPlaintext", c.plaintext,
            "Serve without TLS on addresses that other machines can reach: behind a proxy that "
            "terminates TLS.");
@@ -81,6 +117,7 @@ void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
     f.Text("tokenFile", c.token_file,
            "Tokens of reporters, one line \"CLUSTER TOKEN\" each; CLUSTER \"*\" means any. "
            "Reloaded when it changes.");
+    DescribeReporters(f, c.reporters);
     f.Seconds("reportIntervalSeconds", c.recorder.report_every, seconds(1), hours(1),
               "Interval of agents' reports; data older than three intervals is shown as stale.");
   });
@@ -133,9 +170,16 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
                                                     *self->recorder_,
                                                     self->config_.readers.actions.cluster);
                                               }}));
+  NOS_RETURN_IF_ERROR(server->Connect(clock));
   const bool open = config.sandbox && config.token_file.empty();
-  server->ingest_ = std::make_unique<telemetryserver::Ingest>(
-      *server->recorder_, open ? nullptr : &server->tokens_, metrics);
+  telemetryserver::Ingest::Admit admit;
+  if (!open) {
+    admit = [self = server.get()](const net::HttpRequest& request, std::string_view cluster) {
+      return self->Admit(request, cluster);
+    };
+  }
+  server->ingest_ =
+      std::make_unique<telemetryserver::Ingest>(*server->recorder_, std::move(admit), metrics);
   TelemetryReaders& people = *server->readers_;
   server->api_ = std::make_unique<telemetryserver::Api>(telemetryserver::Api::Parts{
       .recorder = *server->recorder_,
@@ -156,14 +200,53 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
       .home = config.readers.actions.cluster});
   NOS_ASSIGN(server->exports_,
              Exports::Start(config.exports, recorder.store.path, *server->recorder_, metrics));
-  NOS_RETURN_IF_ERROR(server->Listen());
+  NOS_RETURN_IF_ERROR(server->Serve());
   return server;
 }
 
 // Stops the server first: requests in progress use the other members.
-TelemetryServer::~TelemetryServer() { server_.reset(); }
+TelemetryServer::~TelemetryServer() { HangUp(); }
 
-Status TelemetryServer::Listen() {
+Status TelemetryServer::Ready() const {
+  if (certificate_ != nullptr) NOS_RETURN_IF_ERROR(certificate_->status());
+  return recorder_->Health();
+}
+
+Status TelemetryServer::Connect(const Clock& clock) {
+  const bool reviews = !config_.reporters.accounts.empty();
+  if (config_.sandbox || (!reviews && config_.service.empty())) return Status::Ok();
+  auto connection = kube::LoadConnection(config_.readers.kubeconfig, "");
+  if (!connection.ok()) return connection.status().Within("ingest");
+  cluster_ = std::make_unique<kube::HttpTransport>(
+      *std::move(connection), kube::HttpOptions{.requests_per_second = 400, .burst = 1000});
+  if (!reviews) return Status::Ok();
+  NOS_ASSIGN(ReporterAccess::Options options, ReporterAccess::OptionsOf(config_.reporters));
+  options.limits = readers_->limits();
+  reporters_ = std::make_unique<ReporterAccess>(*cluster_, clock, std::move(options));
+  return Status::Ok();
+}
+
+// A token of the file counts as it says there, any other may be a service account's.
+Status TelemetryServer::Admit(const net::HttpRequest& request, std::string_view cluster) {
+  const std::string_view authorization = request.Header("authorization");
+  const Status known = tokens_.Check(authorization);
+  if (known.ok() || reporters_ == nullptr) {
+    return known.ok() ? tokens_.Check(authorization, cluster) : known;
+  }
+  return reporters_->Check(request, readers_->AddressOf(request), cluster);
+}
+
+Status TelemetryServer::Serve() {
+  if (config_.service.empty() || config_.sandbox) return Listen(nullptr);
+  // One replica: it always writes.
+  certificate_ = std::make_unique<OwnCertificate>(
+      CertificateOf(config_), *cluster_, [] { return true; }, "telemetry", kTelemetryCertificateEnd,
+      metrics_,
+      [this](const std::shared_ptr<net::TlsIdentity>& identity) { return Listen(identity); });
+  return Status::Ok();
+}
+
+Status TelemetryServer::Listen(std::shared_ptr<net::TlsIdentity> identity) {
   NOS_ASSIGN(net::HttpServerOptions options, net::ParseListenAddress(config_.address));
   options.threads = kThreads;
   options.max_connections = 2000;
@@ -172,10 +255,13 @@ Status TelemetryServer::Listen() {
   if (!config_.certificate_file.empty()) {
     options.tls = net::TlsFiles{config_.certificate_file, config_.key_file, config_.client_ca_file};
   }
+  options.identity = std::move(identity);
   auto server = net::Listen(std::move(options),
                             [this](const net::HttpRequest& request) { return Answer(request); });
   if (!server.ok()) return server.status().Within("listen.bindAddress " + config_.address);
   server_ = std::move(server).value();
+  Log(LogLevel::kInfo, "serving telemetry",
+      {{"address", config_.address}, {"port", std::to_string(server_->port())}});
   return Status::Ok();
 }
 

@@ -5,7 +5,9 @@
 #include <string>
 
 #include "base/metrics.h"
+#include "cmd/access/reporter_access.h"
 #include "cmd/daemon/config_file.h"
+#include "cmd/daemon/own_certificate.h"
 #include "cmd/daemon/probes.h"
 #include "cmd/telemetry/exports.h"
 #include "cmd/telemetry/readers.h"
@@ -18,7 +20,13 @@ struct TelemetryServerConfig {
   std::string address = "127.0.0.1:8090";
   std::string certificate_file, key_file, client_ca_file;
   bool plaintext = false;  // also on addresses that other machines can reach
+  // For a certificate of its own: the Service that it names ("": none), the Secret that keeps it,
+  // the ConfigMap with its authority, and further namespaces with such a ConfigMap, with commas.
+  std::string service, secret = "nos-telemetry-certificate", ca_config_map = "nos-telemetry-ca",
+                       ca_namespaces;
+  Duration certificate_lifetime = std::chrono::hours(24 * 90);
   std::string token_file;
+  ReportersConfig reporters;
   int64_t most_megabytes = 0;
   telemetryserver::RecorderOptions recorder;
   ReadersConfig readers;
@@ -34,8 +42,9 @@ void DescribeTelemetryServer(ConfigFields& fields, TelemetryServerConfig& config
 
 class TelemetryServer {
  public:
-  // Serves when it returns. Errors: kInvalid (an unsafe or invalid configuration), kUnavailable
-  // (address in use), see telemetryserver::Recorder::Open.
+  // Serves when it returns, or as soon as it has a certificate of its own. Errors: kInvalid (an
+  // unsafe or invalid configuration), kUnavailable (address in use), see
+  // telemetryserver::Recorder::Open.
   static Result<std::unique_ptr<TelemetryServer>> Start(const TelemetryServerConfig& config,
                                                         const gpu::Catalogue& catalogue,
                                                         const Clock& clock, Metrics& metrics);
@@ -43,23 +52,31 @@ class TelemetryServer {
   TelemetryServer(const TelemetryServer&) = delete;
   TelemetryServer& operator=(const TelemetryServer&) = delete;
 
+  // REQUIRES: it serves.
   uint16_t port() const { return server_->port(); }
-  // OK if records can be stored.
-  Status Ready() const { return recorder_->Health(); }
+  // OK if it serves, and records can be stored.
+  Status Ready() const;
   void Report() { recorder_->Report(); }
   // Reloads the token file. On an error the previous tokens stay valid.
   Status ReadTokens();
   // Also serves /healthz, /readyz and /metrics from now on. `probes` must live until HangUp.
   void Show(Probes& probes) { probes_ = &probes; }
   // Stops serving.
-  void HangUp() { server_.reset(); }
+  void HangUp() {
+    certificate_.reset();
+    server_.reset();
+  }
   telemetryserver::Recorder& recorder() { return *recorder_; }
 
  private:
   TelemetryServer(const TelemetryServerConfig& config, Metrics& metrics)
       : config_(config), metrics_(metrics) {}
   net::HttpResponse Answer(const net::HttpRequest& request);
-  Status Listen();
+  // May this client deliver for the cluster?
+  Status Admit(const net::HttpRequest& request, std::string_view cluster);
+  Status Connect(const Clock& clock);
+  Status Serve();
+  Status Listen(std::shared_ptr<net::TlsIdentity> identity);
 
   const TelemetryServerConfig config_;
   Metrics& metrics_;
@@ -67,11 +84,16 @@ class TelemetryServer {
   telemetryserver::StreamHub hub_;
   std::unique_ptr<telemetryserver::Recorder> recorder_;
   std::unique_ptr<TelemetryReaders> readers_;
+  // The cluster that reviews reporters and keeps the certificate; null: neither is configured.
+  std::unique_ptr<kube::HttpTransport> cluster_;
+  std::unique_ptr<ReporterAccess> reporters_;  // null: service accounts may not deliver
   std::unique_ptr<Exports> exports_;
   std::unique_ptr<telemetryserver::Ingest> ingest_;
   std::unique_ptr<telemetryserver::Api> api_;
   std::atomic<Probes*> probes_{nullptr};
-  std::unique_ptr<net::HttpServer> server_;  // last: uses the other members
+  std::unique_ptr<net::HttpServer> server_;  // uses the members above
+  std::unique_ptr<OwnCertificate>
+      certificate_;  // null: from files, or none. Its thread sets server_
 };
 
 }  // namespace nos::cmd

@@ -43,7 +43,7 @@ class TelemetryServerTest : public ::testing::Test {
 
 TEST_F(TelemetryServerTest, RejectsConfigurationsWithOpenAccess) {
   config_.token_file = "";
-  ExpectRefused("ingest.tokenFile is required");
+  ExpectRefused("ingest.tokenFile or ingest.serviceAccounts is required");
   config_.token_file = folder_ / "tokens";
   config_.address = ":0";
   ExpectRefused("unencrypted");
@@ -52,6 +52,15 @@ TEST_F(TelemetryServerTest, RejectsConfigurationsWithOpenAccess) {
   config_.sandbox = false;
   config_.certificate_file = "tls.crt";
   ExpectRefused("must be set together");
+  config_.key_file = "tls.key";
+  config_.service = "nos-telemetry";
+  ExpectRefused("serviceName asks for an own certificate");
+}
+
+TEST_F(TelemetryServerTest, ReportersOfTheClusterNeedAnApiServer) {
+  config_.readers.kubeconfig = folder_ / "none";
+  config_.reporters.accounts = "nos/nos-operator";
+  EXPECT_EQ(Start().status().code(), Code::kNotFound);
 }
 
 TEST_F(TelemetryServerTest, RejectsInvalidExportsAtStart) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controllers/pending/planned_quotas.h"
+#include "planning/never.h"
 #include "scheduling/pod_kind.h"
 #include "scheduling/remedies.h"
 
@@ -15,7 +16,9 @@ std::string KindInNamespace(const cluster::Pod& pod) {
   return pod.meta.ns + " " + scheduling::KindOf(pod);
 }
 
-std::vector<planning::PodOutcome> OutcomesOf(const RefusedByQuota& refused) {
+std::vector<planning::PodOutcome> OutcomesOf(const RefusedByQuota& refused,
+                                             const cluster::ClusterSnapshot& snapshot,
+                                             const scheduling::FrameworkChoice& frameworks) {
   std::vector<planning::PodOutcome> outcomes;
   for (const auto& [pod, refusal] : refused) {
     planning::PodOutcome& outcome = outcomes.emplace_back();
@@ -24,6 +27,7 @@ std::vector<planning::PodOutcome> OutcomesOf(const RefusedByQuota& refused) {
     outcome.remedy_code = scheduling::remedies::kRaiseQuota;
     outcome.remedy = refusal.Remedy();
   }
+  planning::ExplainNever(snapshot, frameworks, outcomes);
   return outcomes;
 }
 
@@ -56,7 +60,7 @@ AdmittedPlan PlanWithinQuotas(const GangedPods& waiting,
       if (kinds.contains(KindInNamespace(*pod))) in_vain.insert(pod->Key());
     }
     if (!refused.empty() && fresh && !(options.out_of_time && options.out_of_time())) continue;
-    return {std::move(plan), std::move(admitted.gangs), OutcomesOf(refused)};
+    return {std::move(plan), std::move(admitted.gangs), OutcomesOf(refused, snapshot, frameworks)};
   }
 }
 

@@ -35,22 +35,59 @@ bool Gives(const cluster::NodeInfo& node, std::string_view resource) {
   });
 }
 
-// For pods without a node: a whole GPU or a time slice counts as the largest one that a hybrid node
-// offers, so that no plan places a pod that its quota would then refuse.
-quota::ChargeRules WithLargestGpu(quota::ChargeRules rules,
-                                  const cluster::ClusterSnapshot& snapshot) {
-  quota::GpuWorth most;
-  for (size_t i = 0; i < snapshot.size(); ++i) {
-    const cluster::NodeInfo& node = snapshot.node(i);
-    if (!node.gpus.whole) continue;
-    const quota::GpuWorth worth = quota::GpuWorthOf(node.node.get(), rules);
-    if (Gives(node, gpu::kWholeGpu)) most.whole = std::max(most.whole, worth.whole);
-    if (Gives(node, gpu::kTimeSlice)) most.time_slice = std::max(most.time_slice, worth.time_slice);
+// Charges pods without a node. A whole GPU or a time slice counts as the largest one that a hybrid
+// node offers, so that no plan partitions GPUs for a pod that its quota would then refuse. If no
+// hybrid node offers one, it counts as the smallest of the nodes that are large enough for the pod,
+// because its scheduler refuses it only if its quota refuses it on all of them.
+class ChargesWithoutNode {
+ public:
+  ChargesWithoutNode(quota::ChargeRules rules, const cluster::ClusterSnapshot& snapshot)
+      : rules_(rules), snapshot_(snapshot) {
+    for (size_t i = 0; i < snapshot.size(); ++i) {
+      const cluster::NodeInfo& node = snapshot.node(i);
+      if (!node.gpus.whole) continue;
+      const quota::GpuWorth worth = quota::GpuWorthOf(node.node.get(), rules);
+      if (Gives(node, gpu::kWholeGpu)) hybrid_.whole = std::max(hybrid_.whole, worth.whole);
+      if (Gives(node, gpu::kTimeSlice)) {
+        hybrid_.time_slice = std::max(hybrid_.time_slice, worth.time_slice);
+      }
+    }
   }
-  if (most.whole > 0) rules.gpu_memory_gb = most.whole;
-  rules.time_slice_gb = most.time_slice;
-  return rules;
-}
+  quota::Amounts Of(const cluster::Pod& pod) {
+    if (!quota::DependsOnNode(pod)) return quota::ChargeOf(pod, nullptr, rules_);
+    const cluster::ResourceVector asked = cluster::RequestsOf(pod);
+    const auto [known, fresh] = rules_for_.try_emplace(asked.entries());
+    if (fresh) known->second = RulesFor(asked);
+    return quota::ChargeOf(pod, nullptr, known->second);
+  }
+
+ private:
+  quota::ChargeRules RulesFor(const cluster::ResourceVector& asked) const {
+    quota::GpuWorth worth = hybrid_;
+    const auto least = [](int64_t known, int64_t here) {
+      return known == 0 ? here : std::min(known, here);
+    };
+    for (size_t i = 0; i < snapshot_.size(); ++i) {
+      const cluster::NodeInfo& node = snapshot_.node(i);
+      const bool large = std::ranges::all_of(asked.entries(), [&](const auto& entry) {
+        return entry.second <= node.allocatable.Get(entry.first);
+      });
+      if (!large) continue;
+      const quota::GpuWorth here = quota::GpuWorthOf(node.node.get(), rules_);
+      if (hybrid_.whole == 0) worth.whole = least(worth.whole, here.whole);
+      if (hybrid_.time_slice == 0) worth.time_slice = least(worth.time_slice, here.time_slice);
+    }
+    quota::ChargeRules rules = rules_;
+    if (worth.whole > 0) rules.gpu_memory_gb = worth.whole;
+    rules.time_slice_gb = worth.time_slice;
+    return rules;
+  }
+
+  const quota::ChargeRules rules_;
+  const cluster::ClusterSnapshot& snapshot_;
+  quota::GpuWorth hybrid_;  // the largest; 0: no hybrid node offers it
+  std::map<std::vector<std::pair<cluster::ResourceId, int64_t>>, quota::ChargeRules> rules_for_;
+};
 
 using Refusals = std::map<size_t, quota::Refusal>;  // by index in the list of pods
 
@@ -292,12 +329,12 @@ std::vector<std::string> FindClaimsBeyondQuota(const SliceReservations& claims,
   if (rules == nullptr || chosen.empty() || kept.empty()) return {};
   const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules);
   QuotaUse use(ledger, pods);
-  const quota::ChargeRules planned_rules = WithLargestGpu(*rules, snapshot);
+  ChargesWithoutNode charges(*rules, snapshot);
   const auto charged = [&](const std::vector<Pod>& of) {
     std::vector<Charged> out;
     for (const Pod& pod : of) {
       const auto account = ledger.balance().AccountOf(pod->meta.ns);
-      if (account) out.push_back({pod, *account, quota::ChargeOf(*pod, nullptr, planned_rules)});
+      if (account) out.push_back({pod, *account, charges.Of(*pod)});
     }
     return out;
   };
@@ -343,12 +380,12 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
   };
   std::ranges::sort(order, {}, rank);
   const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules);
-  const quota::ChargeRules planned_rules = WithLargestGpu(*rules, snapshot);
+  ChargesWithoutNode charges(*rules, snapshot);
   std::map<size_t, Charged> charged;
   for (const size_t i : order) {
     const Pod& pod = ganged.pods[i];
     const auto account = ledger.balance().AccountOf(pod->meta.ns);
-    if (account) charged[i] = {pod, *account, quota::ChargeOf(*pod, nullptr, planned_rules)};
+    if (account) charged[i] = {pod, *account, charges.Of(*pod)};
   }
   // The order decides who may borrow:
   // 1. nominated pods that their quotas cover, then such pending pods that no nominated borrower of

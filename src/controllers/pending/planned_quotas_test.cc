@@ -181,5 +181,35 @@ TEST_F(PlannedQuotasTest, ChargesWholeGpuAsLargestOfHybridNodes) {
   EXPECT_EQ(Admit({pod}), "p |");
 }
 
+// The scheduler charges it by the label of the node, and refuses it only if its quota refuses it on
+// every node that is large enough.
+TEST_F(PlannedQuotasTest, ChargesWholeGpuAsSmallestOfPlainNodes) {
+  const auto plain = [&](const std::string& name, const std::string& mib, int64_t gpus) {
+    auto node = std::make_shared<cluster::Node>();
+    node->meta.name = name;
+    node->meta.labels = {{"nvidia.com/gpu.memory", mib}};
+    for (const char* resource : {"cpu", "pods"}) {
+      node->allocatable[resource] = Quantity::FromValue(64);
+    }
+    node->allocatable["nvidia.com/gpu"] = Quantity::FromValue(gpus);
+    others_.push_back(node);
+  };
+  auto quota = std::make_shared<cluster::ElasticQuota>();
+  quota->meta.ns = quota->meta.name = "c";
+  quota->namespaces = {"c"};
+  quota->min["nos.nebuly.com/gpu-memory"] = Quantity::FromValue(40);
+  quota->max = quota->min;
+  context_.quotas.Set(quota->Key(), quota);
+  const auto pod = PodOf("c", "p", 1);
+  pod->containers[0].requests["nvidia.com/gpu"] = Quantity::FromValue(1);
+  EXPECT_EQ(Admit({pod}), "p |");  // no node: 32 GB
+  plain("large", "81920", 1);
+  EXPECT_EQ(Admit({pod}), "| p");
+  plain("none", "16384", 0);
+  EXPECT_EQ(Admit({pod}), "| p");
+  plain("small", "40960", 1);
+  EXPECT_EQ(Admit({pod}), "p |");
+}
+
 }  // namespace
 }  // namespace nos::controllers

@@ -1,6 +1,7 @@
 // Status that the operator writes into quotas, as pods and quotas change.
 #include "controllers/quota/operator_fixture_test.h"
 #include "kube/testing/refuse.h"
+#include "reconcile/condition.h"
 
 namespace nos::controllers {
 namespace {
@@ -197,9 +198,7 @@ TEST_F(OperatorTest, PublishesReclaimedEvent) {
         JsonArray{{{"type", "DisruptionTarget"},
                    {"status", "True"},
                    {"reason", "PreemptionByScheduler"},
-                   {"message",
-                    "nos: preempting to accommodate a pod to which its elastic quota "
-                    "gives a right"}}};
+                   {"message", reconcile::ReclaimMessage("nos")}}};
   });
   Run();
   EXPECT_NE(

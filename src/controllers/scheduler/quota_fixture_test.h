@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "controllers/scheduler/fixture_test.h"
+#include "reconcile/condition.h"
 #include "reconcile/testing/slow_watches.h"
 
 namespace nos::controllers {
@@ -120,7 +121,7 @@ class QuotaFixture : public SchedulerFixture {
         JsonArray{{{"type", "DisruptionTarget"},
                    {"status", "True"},
                    {"reason", "PreemptionByScheduler"},
-                   {"message", for_quota ? "to which its elastic quota gives a right" : ""}}};
+                   {"message", for_quota ? reconcile::ReclaimMessage("s") : ""}}};
     api_.Put(pod);
   }
 

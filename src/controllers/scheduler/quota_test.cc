@@ -20,7 +20,7 @@ TEST_F(SchedulerQuotaTest, ReclaimsGuaranteeFromYoungestBorrower) {
   EXPECT_EQ(At("b/q"), "n");
   EXPECT_EQ(At("a/p4"), "gone");
   EXPECT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "n"), 3);
-  EXPECT_NE(reconcile::testing::EventsOf(api_).find("its elastic quota has a right"),
+  EXPECT_NE(reconcile::testing::EventsOf(api_).find("an elastic quota guarantees"),
             std::string::npos);
 }
 

@@ -13,6 +13,8 @@ namespace nos::controllers {
 namespace {
 
 const kube::Resource kSecrets{"", "v1", "secrets", "Secret"};
+const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
+constexpr const char* kBundleKey = "ca.crt";
 const kube::Resource kValidating{"admissionregistration.k8s.io", "v1",
                                  "validatingwebhookconfigurations",
                                  "ValidatingWebhookConfiguration", false};
@@ -118,12 +120,17 @@ WebhookCertificate::WebhookCertificate(WebhookCertificateConfig config,
                                        const std::function<void()>& wake)
     : config_(std::move(config)),
       secrets_(kSecrets, &ReadSecret, Only(config_.ns, config_.secret, wake)) {
-  std::vector<kube::Resource> kinds = {kValidating};
-  if (config_.mutates) kinds.push_back(kMutating);
-  for (const kube::Resource& kind : kinds) {
-    configurations_.emplace_back(
-        kind, std::make_unique<kube::Cache<Configuration>>(kind, &ReadConfiguration,
-                                                           Only("", config_.configuration, wake)));
+  const auto add = [&](const kube::Resource& kind, auto* read, const std::string& ns,
+                       const std::string& name) {
+    places_.push_back(
+        {kind, ns, std::make_unique<kube::Cache<Configuration>>(kind, read, Only(ns, name, wake))});
+  };
+  if (!config_.configuration.empty()) {
+    add(kValidating, &ReadConfiguration, "", config_.configuration);
+    if (config_.mutates) add(kMutating, &ReadConfiguration, "", config_.configuration);
+  }
+  for (const std::string& ns : config_.config_map_namespaces) {
+    add(kConfigMaps, &ReadConfigMap, ns, config_.config_map);
   }
 }
 
@@ -149,15 +156,26 @@ Status WebhookCertificate::ReadConfiguration(JsonSource json, Configuration& to)
   return Status::Ok();
 }
 
+Status WebhookCertificate::ReadConfigMap(JsonSource json, Configuration& to) {
+  NOS_ASSIGN(const Json object, TreeOf(json));
+  to.meta = MetaOf(object);
+  to.bundles[kBundleKey] = EncodeBase64(FindString(object, "data", kBundleKey));
+  return Status::Ok();
+}
+
+std::shared_ptr<const WebhookCertificate::Configuration> WebhookCertificate::At(
+    const Place& place) const {
+  return place.cache->Get(
+      kube::KeyOf(place.ns, place.ns.empty() ? config_.configuration : config_.config_map));
+}
+
 std::shared_ptr<const WebhookCertificate::Secret> WebhookCertificate::KeptSecret() const {
   return secrets_.Get(kube::KeyOf(config_.ns, config_.secret));
 }
 
 std::vector<const kube::Reflector*> WebhookCertificate::Reflectors() const {
   std::vector<const kube::Reflector*> all = {&secrets_.reflector()};
-  for (const auto& [kind, configurations] : configurations_) {
-    all.push_back(&configurations->reflector());
-  }
+  for (const Place& place : places_) all.push_back(&place.cache->reflector());
   return all;
 }
 
@@ -168,9 +186,9 @@ const KeptCertificate* WebhookCertificate::kept() const {
 void WebhookCertificate::Step(kube::Client& client, bool leads, Time now) {
   secrets_.Pump(client, now);
   bool synced = secrets_.synced();
-  for (const auto& [kind, configurations] : configurations_) {
-    configurations->Pump(client, now);
-    synced = synced && configurations->synced();
+  for (const Place& place : places_) {
+    place.cache->Pump(client, now);
+    synced = synced && place.cache->synced();
   }
   for (const kube::Reflector* reflector : Reflectors()) {
     error_ = reflector->last_error();
@@ -196,14 +214,14 @@ Status WebhookCertificate::Act(kube::Client& client, Time now) {
   const auto secret = KeptSecret();
   const KeptCertificate kept = secret == nullptr ? KeptCertificate() : secret->kept;
   const std::string bundle = EncodeBase64(kept.authorities);
-  std::vector<std::pair<kube::Resource, std::shared_ptr<const Configuration>>> outdated;
-  for (const auto& [kind, configurations] : configurations_) {
-    const auto configuration = configurations->Get(config_.configuration);
+  std::vector<std::pair<const Place*, std::shared_ptr<const Configuration>>> outdated;
+  for (const Place& place : places_) {
+    const auto configuration = At(place);
     const bool knows = configuration == nullptr ||
                        std::ranges::all_of(configuration->bundles, [&](const auto& webhook) {
                          return webhook.second == bundle;
                        });
-    if (!knows) outdated.emplace_back(kind, configuration);
+    if (!knows) outdated.emplace_back(&place, configuration);
   }
   const bool trusted = outdated.empty();
   if (!trusted || bundle != published_bundle_) published_since_.reset();
@@ -211,8 +229,8 @@ Status WebhookCertificate::Act(kube::Client& client, Time now) {
   if (trusted && !published_since_) published_since_ = now;
   NOS_ASSIGN(const KeptCertificate wanted, Renewed(kept, config_, published_since_, now));
   if (wanted != kept) return Keep(client, secret.get(), wanted);
-  for (const auto& [kind, configuration] : outdated) {
-    NOS_RETURN_IF_ERROR(PublishBundle(client, kind, *configuration, bundle));
+  for (const auto& [place, configuration] : outdated) {
+    NOS_RETURN_IF_ERROR(PublishBundle(client, *place, *configuration, kept.authorities));
   }
   if (!trusted) return Status::Ok();
   due_ = RenewalDue(kept, config_, published_since_);
@@ -228,7 +246,7 @@ Status WebhookCertificate::Keep(kube::Client& client, const Secret* before,
     if (!text.empty()) data[part.name] = EncodeBase64(text);
     if (text.empty() && before != nullptr) data[part.name] = nullptr;
   }
-  Log(LogLevel::kInfo, "Renewing webhook certificate", {{"secret", config_.secret}});
+  Log(LogLevel::kInfo, "Renewing serving certificate", {{"secret", config_.secret}});
   Status written;
   if (before == nullptr) {
     const Json secret{{"apiVersion", "v1"},
@@ -247,17 +265,24 @@ Status WebhookCertificate::Keep(kube::Client& client, const Secret* before,
   return other ? Status::Ok() : written.Within("Secret " + config_.secret);
 }
 
-Status WebhookCertificate::PublishBundle(kube::Client& client, const kube::Resource& kind,
+Status WebhookCertificate::PublishBundle(kube::Client& client, const Place& place,
                                          const Configuration& configuration,
-                                         const std::string& bundle) {
-  JsonArray webhooks;
-  for (const auto& [name, known] : configuration.bundles) {
-    webhooks.emplace_back(JsonObject{{"name", name}, {"clientConfig", {{"caBundle", bundle}}}});
+                                         const std::string& authorities) {
+  Json patch;
+  if (place.kind.kind == kConfigMaps.kind) {
+    patch = {{"data", {{kBundleKey, authorities}}}};
+  } else {
+    JsonArray webhooks;
+    for (const auto& [name, known] : configuration.bundles) {
+      webhooks.emplace_back(
+          JsonObject{{"name", name}, {"clientConfig", {{"caBundle", EncodeBase64(authorities)}}}});
+    }
+    patch = {{"webhooks", std::move(webhooks)}};
   }
-  const Json patch{{"webhooks", std::move(webhooks)}};
-  return client.Patch(kind, "", configuration.meta.name, kube::PatchType::kStrategic, patch)
+  return client
+      .Patch(place.kind, place.ns, configuration.meta.name, kube::PatchType::kStrategic, patch)
       .status()
-      .Within(kind.kind + " " + configuration.meta.name);
+      .Within(place.kind.kind + " " + configuration.meta.name);
 }
 
 Time WebhookCertificate::NextDue() const {

@@ -101,6 +101,27 @@ TEST_F(WebhookCertificateTest, PublishesBundleToBothKindsOfWebhooks) {
 }
 
 // At any time the served certificate is trusted.
+TEST_F(WebhookCertificateTest, PublishesBundleToConfigMaps) {
+  WebhookCertificateConfig config = kConfig;
+  config.configuration.clear();
+  config.config_map = "server-ca";
+  config.config_map_namespaces = {"nos", "agents"};
+  for (const std::string& ns : config.config_map_namespaces) {
+    api_.Put({{"kind", "ConfigMap"},
+              {"metadata", {{"namespace", ns}, {"name", "server-ca"}}},
+              {"data", {{"other", "stays"}}}});
+  }
+  WebhookCertificate certificate(config, {});
+  Run(certificate);
+  ASSERT_TRUE(certificate.error().ok()) << certificate.error().ToString();
+  for (const char* key : {"nos/server-ca", "agents/server-ca"}) {
+    const Json& data = *Find(*api_.Find("configmaps", key), "data");
+    EXPECT_TRUE(Serves(certificate, std::string(FindString(data, "ca.crt")))) << key;
+    EXPECT_EQ(FindString(data, "other"), "stays");
+  }
+  EXPECT_EQ(Trusted(), "") << "no webhook is configured";
+}
+
 TEST_F(WebhookCertificateTest, IsRotatedWithoutAGap) {
   WebhookCertificate leader(kConfig, {});
   Run(leader);

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "base/fd.h"
@@ -33,14 +33,24 @@ JsonArray Hooks(const DriverFiles& driver) {
   return {JsonObject{{"hookName", "createContainer"}, {"path", driver.hook}, {"args", args}}};
 }
 
-JsonArray DeviceNodes(const std::vector<std::string>& paths) {
-  JsonArray nodes;
-  for (const std::string& path : paths) nodes.push_back(JsonObject{{"path", path}});
-  return nodes;
+// With numbers the runtime does not look for the host's node.
+JsonArray DeviceNodes(const std::vector<DeviceNode>& nodes) {
+  JsonArray list;
+  for (const DeviceNode& node : nodes) {
+    JsonObject entry{{"path", node.path}, {"permissions", "rw"}};
+    if (node.major > 0) {
+      entry["type"] = "c";
+      entry["major"] = node.major;
+      entry["minor"] = node.minor;
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
 }
 
 Status Failed(std::string_view what, const std::string& path) {
-  return {Code::kUnavailable, fmt::format("cannot {} {}: {}", what, path, std::strerror(errno))};
+  return {Code::kUnavailable,
+          fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(errno))};
 }
 
 Status WriteAll(int fd, std::string_view text, const std::string& path) {

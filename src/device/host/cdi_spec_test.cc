@@ -16,7 +16,7 @@ class CdiSpecTest : public HostTest {
   CdiSpec Spec() {
     Driver();
     CdiSpec spec{"nos.nebuly.com/gpu", FindDriverFiles(host_).value(), {}};
-    spec.devices["MIG-1"] = {"/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap21"};
+    spec.devices["MIG-1"] = {{"/dev/nvidia0", 195, 0}, {"/dev/nvidia-caps/nvidia-cap21", 235, 21}};
     return spec;
   }
   static std::string Mounted(const Json& spec, std::string_view container_path) {
@@ -33,12 +33,16 @@ TEST_F(CdiSpecTest, DeviceHasItsNodesAndTheDriverIsShared) {
   const Json spec = ToJson(Spec());
   EXPECT_EQ(FindString(spec, "kind"), "nos.nebuly.com/gpu");
   EXPECT_EQ(WriteJson(spec.at("devices")),
-            R"([{"name":"MIG-1","containerEdits":{"deviceNodes":[{"path":"/dev/nvidia0"},)"
-            R"({"path":"/dev/nvidia-caps/nvidia-cap21"}]}}])");
+            R"([{"name":"MIG-1","containerEdits":{"deviceNodes":[)"
+            R"({"path":"/dev/nvidia0","permissions":"rw","type":"c","major":195,"minor":0},)"
+            R"({"path":"/dev/nvidia-caps/nvidia-cap21","permissions":"rw","type":"c",)"
+            R"("major":235,"minor":21}]}}])")
+      << "with numbers the runtime needs no nodes on the host";
   const Json& edits = spec.at("containerEdits");
   EXPECT_EQ(WriteJson(edits.at("env")), R"(["NVIDIA_VISIBLE_DEVICES=void"])");
   EXPECT_EQ(WriteJson(edits.at("deviceNodes")),
-            R"([{"path":"/dev/nvidiactl"},{"path":"/dev/nvidia-uvm"}])");
+            R"([{"path":"/dev/nvidiactl","permissions":"rw"},)"
+            R"({"path":"/dev/nvidia-uvm","permissions":"rw"}])");
   const std::string library = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.15";
   EXPECT_EQ(Mounted(spec, "/usr/lib/x86_64-linux-gnu/libcuda.so.1"), library);
   EXPECT_EQ(Mounted(spec, "/usr/lib64/libcuda.so.1"), library) << "no hook updates the cache";

@@ -1,8 +1,12 @@
 #include "device/driver_files.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <set>
 #include <string_view>
@@ -38,7 +42,7 @@ constexpr const char* kCommonNodes[] = {"nvidiactl", "nvidia-uvm", "nvidia-uvm-t
 // Folders in which the loaders of common distributions look without a cache.
 constexpr const char* kLoaderFolders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
                                           "/usr/lib64"};
-constexpr size_t kMaxFiles = 100'000, kMaxProcFile = 64 * 1024;
+constexpr size_t kMaxFiles = 100'000, kMaxProcFile = size_t{64} * 1024;
 
 std::vector<std::string> NamesIn(const fs::path& folder) {
   std::vector<std::string> names;
@@ -54,6 +58,19 @@ std::vector<std::string> NamesIn(const fs::path& folder) {
 bool Exists(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
+}
+
+// Where this process sees the host's "/dev/nvidia0".
+fs::path OnThisSide(const std::string& path, const HostFolders& host) {
+  return fs::path(host.dev) / fs::path(path).lexically_relative("/dev");
+}
+
+// The numbers of the node on the host; unchanged if there is none.
+void ReadNumbers(DeviceNode& node, const HostFolders& host) {
+  struct stat found{};
+  if (stat(OnThisSide(node.path, host).c_str(), &found) != 0 || !S_ISCHR(found.st_mode)) return;
+  node.major = major(found.st_rdev);
+  node.minor = minor(found.st_rdev);
 }
 
 // The version in "libcuda.so.550.54.15"; "" for other names, such as "libcuda.so.1".
@@ -80,8 +97,9 @@ class Finder {
       if (Exists(root_ / socket)) Add(socket);
     }
     for (const char* node : kCommonNodes) {
-      if (Exists(fs::path(host_.dev) / node))
-        files_.device_nodes.push_back(fmt::format("/dev/{}", node));
+      if (!Exists(fs::path(host_.dev) / node)) continue;
+      files_.device_nodes.push_back({fmt::format("/dev/{}", node)});
+      ReadNumbers(files_.device_nodes.back(), host_);
     }
     const auto hook =
         std::ranges::find_if(kHooks, [&](const char* path) { return Exists(root_ / path); });
@@ -159,12 +177,42 @@ Result<int64_t> MinorOfGpu(const std::string& uuid, const HostFolders& host) {
   return NotFound(fmt::format("{} does not list {}", gpus.string(), uuid));
 }
 
+// The major number that the kernel has given to one of these drivers (proc(5), "/proc/devices"); 0:
+// none.
+uint32_t MajorOf(std::initializer_list<std::string_view> drivers, const HostFolders& host) {
+  const auto text = ReadFile((fs::path(host.proc) / "devices").string(), kMaxProcFile);
+  if (!text.ok()) return 0;
+  for (const std::string_view line : Split(*text, '\n')) {
+    if (line.starts_with("Block")) break;
+    const std::string_view entry = Trim(line);
+    const size_t space = entry.find(' ');
+    if (space == std::string_view::npos) continue;
+    const auto number = ParseInt(entry.substr(0, space));
+    if (number && *number > 0 && std::ranges::count(drivers, Trim(entry.substr(space))) > 0) {
+      return static_cast<uint32_t>(*number);
+    }
+  }
+  return 0;
+}
+
+// The kernel's number is right even if a node on the host is left over from an earlier one.
+Result<DeviceNode> WithMajor(DeviceNode node, std::initializer_list<std::string_view> drivers,
+                             const HostFolders& host) {
+  node.major = MajorOf(drivers, host);
+  if (node.major == 0) ReadNumbers(node, host);
+  if (node.major > 0) return node;
+  return NotFound(fmt::format("{} is not on the host, and {}/devices does not list {}", node.path,
+                              host.proc, *drivers.begin()));
+}
+
 // The device node of a capability: a file such as .../mig/gi3/access.
-Result<std::string> NodeOfCapability(const fs::path& access) {
+Result<DeviceNode> NodeOfCapability(const fs::path& access, const HostFolders& host) {
   NOS_ASSIGN(const std::string text, ReadFile(access.string(), kMaxProcFile));
   const auto minor = NumberIn(text, "DeviceFileMinor");
   if (!minor || *minor < 0) return NotFound(access.string() + " has no DeviceFileMinor");
-  return fmt::format("/dev/nvidia-caps/nvidia-cap{}", *minor);
+  return WithMajor({fmt::format("/dev/nvidia-caps/nvidia-cap{}", *minor), 0,
+                    static_cast<uint32_t>(*minor), 0444},
+                   {"nvidia-caps"}, host);
 }
 
 }  // namespace
@@ -198,24 +246,49 @@ std::vector<DriverFile> MountsOf(const DriverFiles& driver) {
   return mounts;
 }
 
-Result<std::vector<std::string>> DeviceNodesOf(const std::string& gpu_uuid,
-                                               std::optional<uint32_t> gpu_instance,
-                                               const HostFolders& host) {
+Result<std::vector<DeviceNode>> DeviceNodesOf(const std::string& gpu_uuid,
+                                              std::optional<uint32_t> gpu_instance,
+                                              const HostFolders& host) {
   NOS_ASSIGN(const int64_t minor, MinorOfGpu(gpu_uuid, host));
-  std::vector<std::string> nodes{fmt::format("/dev/nvidia{}", minor)};
+  NOS_ASSIGN(DeviceNode of_gpu,
+             WithMajor({fmt::format("/dev/nvidia{}", minor), 0, static_cast<uint32_t>(minor), 0666},
+                       {"nvidia", "nvidia-frontend"}, host));
+  std::vector<DeviceNode> nodes{std::move(of_gpu)};
   if (!gpu_instance) return nodes;
   const fs::path folder =
       fs::path(host.proc) /
       fmt::format("driver/nvidia/capabilities/gpu{}/mig/gi{}", minor, *gpu_instance);
-  NOS_ASSIGN(std::string of_gpu_instance, NodeOfCapability(folder / "access"));
+  NOS_ASSIGN(DeviceNode of_gpu_instance, NodeOfCapability(folder / "access", host));
   nodes.push_back(std::move(of_gpu_instance));
   for (const std::string& name : NamesIn(folder)) {
     if (!name.starts_with("ci")) continue;
-    NOS_ASSIGN(std::string of_compute_instance, NodeOfCapability(folder / name / "access"));
+    NOS_ASSIGN(DeviceNode of_compute_instance, NodeOfCapability(folder / name / "access", host));
     nodes.push_back(std::move(of_compute_instance));
     return nodes;
   }
   return NotFound(folder.string() + " has no compute instance");
+}
+
+Status MakeOnHost(const DeviceNode& node, const HostFolders& host) {
+  const fs::path path = OnThisSide(node.path, host);
+  const auto failed = [&] {
+    return Status(Code::kUnavailable, fmt::format("cannot create device node {}: {}", path.string(),
+                                                  std::generic_category().message(errno)));
+  };
+  const dev_t number = makedev(node.major, node.minor);
+  struct stat found{};
+  if (stat(path.c_str(), &found) == 0) {
+    if (!S_ISCHR(found.st_mode) || found.st_rdev == number) return Status::Ok();
+    // Left over from before the driver was loaded again.
+    if (unlink(path.c_str()) != 0) return failed();
+  }
+  const fs::path folder = path.parent_path();
+  if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return failed();
+  if (mknod(path.c_str(), S_IFCHR | node.host_mode, number) != 0 && errno != EEXIST) {
+    return failed();
+  }
+  // The mask of this process does not count.
+  return chmod(path.c_str(), node.host_mode) == 0 ? Status::Ok() : failed();
 }
 
 }  // namespace nos::device

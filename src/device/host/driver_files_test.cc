@@ -1,6 +1,9 @@
 #include "device/driver_files.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "device/host/fake_host_test.h"
 
@@ -30,7 +33,8 @@ TEST_F(DriverFilesTest, LibrariesHaveEveryNameThatProgramsLoad) {
     EXPECT_THAT(file.host_path, Not(HasSubstr("libc.so"))) << "the container has its own";
     EXPECT_THAT(file.host_path, Not(HasSubstr("470"))) << "of another driver";
   }
-  EXPECT_THAT(files->device_nodes, ElementsAre("/dev/nvidiactl", "/dev/nvidia-uvm"));
+  EXPECT_THAT(files->device_nodes,
+              ElementsAre(DeviceNode{"/dev/nvidiactl"}, DeviceNode{"/dev/nvidia-uvm"}));
   EXPECT_EQ(files->hook, "");
 }
 
@@ -64,7 +68,8 @@ TEST_F(DriverFilesTest, SaysWhereNoDriverIs) {
 TEST_F(DriverFilesTest, AGpuHasItsOwnNode) {
   Gpu("GPU-a", 0);
   Gpu("GPU-b", 3);
-  EXPECT_THAT(DeviceNodesOf("GPU-b", {}, host_).value(), ElementsAre("/dev/nvidia3"));
+  EXPECT_THAT(DeviceNodesOf("GPU-b", {}, host_).value(),
+              ElementsAre(DeviceNode{"/dev/nvidia3", 195, 3}));
   EXPECT_EQ(DeviceNodesOf("GPU-c", {}, host_).status().code(), Code::kNotFound);
 }
 
@@ -72,11 +77,53 @@ TEST_F(DriverFilesTest, AnInstanceHasTwoCapabilities) {
   Gpu("GPU-a", 1);
   Instance(1, 5, 75);
   EXPECT_THAT(DeviceNodesOf("GPU-a", 5, host_).value(),
-              ElementsAre("/dev/nvidia1", "/dev/nvidia-caps/nvidia-cap75",
-                          "/dev/nvidia-caps/nvidia-cap76"));
+              ElementsAre(DeviceNode{"/dev/nvidia1", 195, 1},
+                          DeviceNode{"/dev/nvidia-caps/nvidia-cap75", 235, 75, 0444},
+                          DeviceNode{"/dev/nvidia-caps/nvidia-cap76", 235, 76, 0444}))
+      << "the nodes need not be on the host";
   EXPECT_EQ(DeviceNodesOf("GPU-a", 6, host_).status().code(), Code::kNotFound);
   File("proc/driver/nvidia/capabilities/gpu1/mig/gi7/access", "DeviceFileMinor: x\n");
   EXPECT_EQ(DeviceNodesOf("GPU-a", 7, host_).status().code(), Code::kNotFound);
+}
+
+TEST_F(DriverFilesTest, NodesWithoutNumbersAreNotFound) {
+  Gpu("GPU-a", 0);
+  File("proc/devices", "Character devices:\n  1 mem\n");
+  const Status status = DeviceNodesOf("GPU-a", {}, host_).status();
+  EXPECT_EQ(status.code(), Code::kNotFound);
+  EXPECT_THAT(status.message(), HasSubstr("/dev/nvidia0"));
+}
+
+TEST_F(DriverFilesTest, NumbersAreThoseOfTheNodeIfTheKernelListsNone) {
+  host_.dev = "/dev";
+  Gpu("GPU-a", 0);
+  std::filesystem::remove(root_ / "proc/devices");
+  EXPECT_EQ(DeviceNodesOf("GPU-a", {}, host_).status().code(), Code::kNotFound);
+  host_.dev = root_ / "dev";
+  std::filesystem::create_directories(root_ / "dev");
+  std::filesystem::create_symlink("/dev/zero", root_ / "dev/nvidia0");
+  EXPECT_THAT(DeviceNodesOf("GPU-a", {}, host_).value(),
+              ElementsAre(DeviceNode{"/dev/nvidia0", 1, 5}));
+}
+
+TEST_F(DriverFilesTest, MakesMissingNodesOnTheHost) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root makes device nodes";
+  std::filesystem::create_directories(root_ / "dev");
+  const DeviceNode node{"/dev/nvidia-caps/nvidia-cap75", 1, 3, 0444};
+  ASSERT_TRUE(MakeOnHost(node, host_).ok());
+  struct stat made{};
+  const std::string path = root_ / "dev/nvidia-caps/nvidia-cap75";
+  ASSERT_EQ(stat(path.c_str(), &made), 0);
+  EXPECT_EQ(made.st_mode, static_cast<mode_t>(S_IFCHR | 0444));
+  EXPECT_EQ(made.st_rdev, makedev(1, 3));
+  const DeviceNode later{"/dev/nvidia-caps/nvidia-cap75", 1, 5, 0444};
+  ASSERT_TRUE(MakeOnHost(later, host_).ok());
+  ASSERT_EQ(stat(path.c_str(), &made), 0);
+  EXPECT_EQ(made.st_rdev, makedev(1, 5)) << "the driver was loaded again, with another number";
+  File("dev/file");
+  const Status status = MakeOnHost({"/dev/file/nvidia-cap1", 1, 3}, host_);
+  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr("dev/file/nvidia-cap1"));
 }
 
 }  // namespace

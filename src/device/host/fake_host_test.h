@@ -17,6 +17,9 @@ class HostTest : public ::testing::Test {
     std::string pattern = std::filesystem::temp_directory_path() / "nos-host-XXXXXX";
     root_ = mkdtemp(pattern.data());
     host_ = {root_ / "root", "/", root_ / "proc", root_ / "dev"};
+    File(
+        "proc/devices",
+        "Character devices:\n  1 mem\n195 nvidia\n235 nvidia-caps\n\nBlock devices:\n  7 nvidia\n");
   }
   ~HostTest() override { std::filesystem::remove_all(root_); }
 

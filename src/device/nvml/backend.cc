@@ -194,6 +194,14 @@ std::string NvmlBackend::DriverVersion() {
   return DriverString(version, nvml::kVersionSize);
 }
 
+std::string NvmlBackend::CudaVersion() {
+  int version = 0;  // 1000 * major + 10 * minor (nvml.h)
+  if (!OpenSession().ok() || call().nvmlSystemGetCudaDriverVersion_v2 == nullptr) return "";
+  const nvml::Return asked = call().nvmlSystemGetCudaDriverVersion_v2(&version);
+  if (asked != nvml::kSuccess || version <= 0) return "";
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
 Result<std::vector<GpuInstance>> NvmlBackend::ListInstances(int gpu) {
   NOS_ASSIGN(const GpuInfo info, NeedMig(gpu));
   NOS_ASSIGN(nvml::Device device, Reach(gpu));

@@ -41,7 +41,7 @@ class Mover {
     // 1. Pods that are not planned for.
     for (size_t i = 0; i < pods_.size(); ++i) {
       if (groups_.group_of[i] < 0)
-        Leave(static_cast<int>(i), WhyNotPlanned(*pods_[i], groups_.gang_of[i]));
+        Leave(static_cast<int>(i), NotPlanned(*pods_[i], groups_.gang_of[i]).reasons.front());
     }
     // 2. The others by level; within a level the pods that gangs lack come first. A gang is handled
     //    as a whole when its first group is reached.

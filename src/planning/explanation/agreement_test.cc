@@ -305,6 +305,58 @@ TEST(AgreementOnSlicesTest, InstancesInUseAreNamedOnlyWhereThereAreSome) {
   }
 }
 
+class AgreementOnRemedyTest : public ::testing::Test {
+ protected:
+  PodOutcome Planned() const { return cluster_.MakePlan().pods.at(0); }
+  scheduling::Explanation Explained() const {
+    const Framework partitioning = Framework::Default(PartitionedBy::kScheduler);
+    const auto snapshot = cluster_.Snapshot();
+    const auto pending = cluster_.Pending();
+    return scheduling::Explain({partitioning, partitioning, snapshot, *pending.at(0)});
+  }
+
+  ClusterBuilder cluster_;
+};
+
+TEST_F(AgreementOnRemedyTest, CordonedNodeWhoseGpuIsFull) {
+  cluster_.Node("a", kA100, {"7g.40gb@0:used"}).unschedulable = true;
+  cluster_.Running("r", "a", {"7g.40gb"}).priority = 1;
+  cluster_.Pod("p", {"7g.40gb"}).preemption_policy = "Never";
+  EXPECT_EQ(Planned().remedy_code, remedies::kLiftConstraints);
+  EXPECT_EQ(Explained().remedy_code, remedies::kLiftConstraints);
+  EXPECT_THAT(Planned().remedy, ::testing::StartsWith("uncordon node a, and wait for the end of "));
+}
+
+TEST_F(AgreementOnRemedyTest, MislabelledNodeWithoutCpu) {
+  cluster_.Node("a", kA100, {""});
+  cluster_.Running("r", "a", {}, "63").priority = 1;
+  auto& pod = cluster_.Pod("p", {"7g.40gb"}, 0, "2");
+  pod.node_selector = {{"zone", "b"}};
+  pod.preemption_policy = "Never";
+  EXPECT_EQ(Planned().remedy_code, remedies::kLiftConstraints);
+  EXPECT_EQ(Explained().remedy_code, remedies::kLiftConstraints);
+  EXPECT_EQ(Planned().remedy, Explained().remedy);
+}
+
+// Waiting for pods, even for several, opens an existing node without its owner's help.
+TEST_F(AgreementOnRemedyTest, FullNodeBesideCordonedOneWithFewerPods) {
+  cluster_.Node("a", kA100, {"1g.5gb@0:used,1g.5gb@1:used,1g.5gb@2:used"});
+  for (const char* name : {"r0", "r1", "r2"}) cluster_.Running(name, "a", {"1g.5gb"}).priority = 1;
+  cluster_.Node("b", kA100, {"7g.40gb@0:used"}).unschedulable = true;
+  cluster_.Running("r", "b", {"7g.40gb"}).priority = 1;
+  cluster_.Pod("p", {"7g.40gb"}).preemption_policy = "Never";
+  EXPECT_EQ(Planned().remedy_code, remedies::kWaitForPods);
+  EXPECT_EQ(Explained().remedy_code, remedies::kWaitForPods);
+}
+
+TEST_F(AgreementOnRemedyTest, NewNodeForSlicesAlsoNeedsOtherResources) {
+  cluster_.PlainNode("a");
+  cluster_.Pod("p", {"7g.40gb"}, 0, "100");
+  EXPECT_EQ(Planned().remedy_code, remedies::kAddNode);
+  EXPECT_EQ(Planned().remedy, Explained().remedy);
+  EXPECT_THAT(Planned().remedy, ::testing::EndsWith(" and 100 cpu"));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, AgreementTest, ::testing::ValuesIn(kSituations),
                          [](const auto& situation) { return situation.param.name; });
 

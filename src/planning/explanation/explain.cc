@@ -256,9 +256,9 @@ class Explainer {
   void AddReservation(int cls, std::vector<Reason>& reasons) const {
     for (const Reservation& r : result_.reservations) {
       if (r.cls != cls) continue;
-      const std::string text =
-          fmt::format("has waited long: slots on node {} are kept free for it until the end of {}",
-                      t_.nodes[r.place.node]->node->meta.name, InTheWayText(t_, result_, r.place));
+      const std::string text = fmt::format(
+          "has waited long: slots on node {} are kept free for it until the end of {}",
+          t_.nodes[r.place.node]->node->meta.name, InTheWayText(t_, result_, cls, r.place));
       reasons.insert(reasons.begin(), {codes::kSlotsKept, text, 1});
       return;
     }
@@ -326,22 +326,26 @@ std::vector<Explanation> ExplainWaiting(const Translation& translation, const St
   return Explainer(translation, result, frameworks, states, snapshot, out_of_time).Run();
 }
 
-Reason WhyNotPlanned(const cluster::Pod& pod, const Gang* gang) {
-  const bool several_shares = scheduling::AsksForSeveralShares(pod);
+Explanation NotPlanned(const cluster::Pod& pod, const Gang* gang) {
   if (scheduling::IsPending(pod) && scheduling::IsGated(pod)) {
-    return scheduling::SchedulingGated(pod);
+    return {{scheduling::SchedulingGated(pod)}, {}};
   }
-  if (scheduling::IsSchedulable(pod) && several_shares) return scheduling::SeveralShares();
+  if (scheduling::IsSchedulable(pod) && scheduling::AsksForSeveralShares(pod)) {
+    return {{scheduling::SeveralShares()}, scheduling::RequestOneShare(pod)};
+  }
   if (scheduling::IsSchedulable(pod) && gang != nullptr) {
-    return gang->problem.empty()
-               ? scheduling::GangIncomplete(gang->name, gang->placed + gang->members.size(),
-                                            static_cast<size_t>(gang->least))
-               : Reason{codes::kGangIncomplete, fmt::format("{}: {}", gang->name, gang->problem)};
+    Reason reason =
+        gang->problem.empty()
+            ? scheduling::GangIncomplete(gang->name, gang->placed + gang->members.size(),
+                                         static_cast<size_t>(gang->least))
+            : Reason{codes::kGangIncomplete, fmt::format("{}: {}", gang->name, gang->problem)};
+    scheduling::Remedy complete = scheduling::CompleteGang(reason.message);
+    return {{std::move(reason)}, std::move(complete)};
   }
   std::string why = "is in phase " + pod.phase;
   if (pod.meta.deleted) why = "is being deleted";
   if (!pod.node_name.empty()) why = "is bound to node " + pod.node_name;
-  return {codes::kNotPending, std::move(why)};
+  return {{{codes::kNotPending, std::move(why)}}, {}};
 }
 
 }  // namespace nos::planning

@@ -32,8 +32,8 @@ std::vector<Explanation> ExplainWaiting(const Translation& translation, const St
                                         GpuStates& states, const cluster::ClusterSnapshot& snapshot,
                                         const std::function<bool()>& out_of_time);
 
-// Why a pod has no class: it does not wait for a node, or its gang is hopeless (pod_classes.h).
-// `gang`: null: a single pod.
-Reason WhyNotPlanned(const cluster::Pod& pod, const Gang* gang);
+// Why a pod has no class: it does not wait for a node, no node can serve it, or its gang is
+// hopeless (pod_classes.h). `gang`: null: a single pod.
+Explanation NotPlanned(const cluster::Pod& pod, const Gang* gang);
 
 }  // namespace nos::planning

@@ -121,11 +121,10 @@ class PlanWriter {
   }
 
   static void WriteUnplanned(const Gang* gang, PodOutcome& outcome) {
-    outcome.reasons = {WhyNotPlanned(*outcome.pod, gang)};
-    if (outcome.reasons[0].code != scheduling::codes::kGangIncomplete) return;
-    scheduling::Remedy complete = scheduling::CompleteGang(outcome.reasons[0].message);
-    outcome.remedy_code = std::move(complete.code);
-    outcome.remedy = std::move(complete.text);
+    Explanation why = NotPlanned(*outcome.pod, gang);
+    outcome.reasons = std::move(why.reasons);
+    outcome.remedy_code = std::move(why.remedy.code);
+    outcome.remedy = std::move(why.remedy.text);
   }
 
   void WriteNodes(Plan& plan) const {

@@ -19,6 +19,27 @@ namespace nos::planning {
 
 using scheduling::Remedy;
 
+namespace {
+
+int64_t CapacityOf(const Problem& problem, int node, size_t dimension) {
+  return problem.capacity[static_cast<size_t>(node) * problem.dimensions + dimension];
+}
+
+}  // namespace
+
+std::optional<Remedy> ForImpossible(const Translation& t, const PodClass& cls,
+                                    const scheduling::SliceDemand& demand) {
+  if (std::optional<Remedy> impossible = demand.Impossible()) return impossible;
+  for (size_t r = 0; r < cls.requests.size(); ++r) {
+    auto less = scheduling::RequestLess(cluster::ResourceName(t.dimensions[r]), cls.requests[r]);
+    for (size_t n = 0; n < t.nodes.size() && less; ++n) {
+      if (CapacityOf(t.problem, static_cast<int>(n), r) >= cls.requests[r]) less.reset();
+    }
+    if (less) return less;
+  }
+  return std::nullopt;
+}
+
 bool NodeHasProfile(const Problem& problem, int node, uint16_t slice) {
   const ProblemNode& where = problem.nodes[node];
   for (int g = where.first_gpu; g < where.first_gpu + where.gpu_count; ++g) {
@@ -53,8 +74,10 @@ namespace {
 
 // Steps of the allowance: to check a node; to search a place for a slice on a GPU.
 constexpr int64_t kStepsOfNode = 3, kStepsOfPlace = 5;
-// Kinds of changes; of equally many changes the first kind is preferred.
-enum class Kind { kWait, kFreeResource, kLiftFilter, kOptIn, kBiggerNode };
+// Kinds of changes; of equally many changes the first kind is preferred. The last two are worse
+// than any number of others: on a node that filters exclude and that is full, and on a node yet to
+// come.
+enum class Kind { kWait, kFreeResource, kLiftFilter, kOptIn, kLiftAndFree, kBiggerNode };
 
 class RemedyFinder {
  public:
@@ -69,7 +92,9 @@ class RemedyFinder {
 
   Remedy Find() {
     // A pod that fits on no node whatever the changes needs no further checks.
-    if (std::optional<Remedy> impossible = Impossible()) return *std::move(impossible);
+    if (std::optional<Remedy> impossible = ForImpossible(t_, cls_, demand_)) {
+      return *std::move(impossible);
+    }
     for (int n = 0; n < static_cast<int>(t_.nodes.size()) && !NothingSmaller(); ++n) {
       if (!allowance_.Spend(kStepsOfNode)) return {};
       if (NeedsOptIn(t_, cls_, n)) {
@@ -78,13 +103,12 @@ class RemedyFinder {
         SlicesFit(n);
       } else if (input_.obstacles[n].empty()) {
         WaitForInstances(n);
+      } else {
+        LiftFiltersAndWait(n);
       }
     }
     if (changes_ > 0) return std::move(remedy_);
-    // No existing node would do.
-    if (!cls_.slices.empty()) return demand_.ForNoNode();
-    return {scheduling::remedies::kAddNode,
-            "add a node that meets the pod's requests and constraints"};
+    return NewNode();
   }
 
  private:
@@ -92,7 +116,10 @@ class RemedyFinder {
   bool NothingSmaller() const { return changes_ == 1 && kind_ == Kind::kWait; }
 
   bool IsBetter(size_t changes, Kind kind) const {
-    return changes_ == 0 || std::tuple(changes, kind) < std::tuple(changes_, kind_);
+    const auto rank = [](size_t count, Kind of) {
+      return std::tuple(std::max(of, Kind::kOptIn), count, of);
+    };
+    return changes_ == 0 || rank(changes, kind) < rank(changes_, kind_);
   }
   void Offer(size_t changes, Kind kind, Remedy remedy) {
     changes_ = changes;
@@ -100,21 +127,80 @@ class RemedyFinder {
     remedy_ = std::move(remedy);
   }
 
-  // More than any node has, whatever its hardware.
-  std::optional<Remedy> Impossible() const {
-    if (std::optional<Remedy> impossible = demand_.Impossible()) return impossible;
-    for (size_t r = 0; r < cls_.requests.size(); ++r) {
-      auto less =
-          scheduling::RequestLess(cluster::ResourceName(t_.dimensions[r]), cls_.requests[r]);
-      for (size_t n = 0; n < t_.nodes.size() && less; ++n) {
-        if (CapacityOf(static_cast<int>(n), r) >= cls_.requests[r]) less.reset();
-      }
-      if (less) return less;
-    }
-    return std::nullopt;
-  }
   int64_t CapacityOf(int node, size_t dimension) const {
-    return t_.problem.capacity[static_cast<size_t>(node) * t_.problem.dimensions + dimension];
+    return planning::CapacityOf(t_.problem, node, dimension);
+  }
+
+  // No existing node would do.
+  Remedy NewNode() const {
+    if (!cls_.slices.empty()) {
+      Remedy remedy = demand_.ForNoNode();
+      if (remedy.code != scheduling::remedies::kAddNode) return remedy;
+      for (const std::string& amount : TooMuchOfAny()) remedy.text += " and " + amount;
+      return remedy;
+    }
+    const cluster::Pod& pod = *t_.pending[t_.members[class_][0]];
+    std::vector<std::string> labels;
+    for (const auto& [key, value] : pod.node_selector) labels.push_back(key + "=" + value);
+    std::vector<int> asked;
+    for (size_t r = 0; r < cls_.requests.size(); ++r) {
+      if (cls_.requests[r] > 0 && t_.dimensions[r] != cluster::kPods) {
+        asked.push_back(static_cast<int>(r));
+      }
+    }
+    std::string text = "add a node that the pod may use";
+    if (!labels.empty()) {
+      text +=
+          fmt::format(", with label{} {}", labels.size() == 1 ? "" : "s", Join(labels, " and "));
+    }
+    if (!asked.empty()) text += ", with at least " + Join(Amounts(asked), " and ");
+    return {scheduling::remedies::kAddNode, std::move(text)};
+  }
+
+  // Dimensions beside slices of which the node has too little, even when empty.
+  std::vector<int> NeverEnough(int node) const {
+    std::vector<int> dimensions;
+    for (size_t r = 0; r < cls_.requests.size(); ++r) {
+      const int dimension = static_cast<int>(r);
+      if (cls_.requests[r] <= 0 || t_.dimensions[r] == cluster::kPods || IsSlice(dimension)) {
+        continue;
+      }
+      if (MostOn(node, dimension) < cls_.requests[r]) {
+        dimensions.push_back(dimension);
+      }
+    }
+    return dimensions;
+  }
+  bool IsSlice(int dimension) const {
+    const cluster::ResourceId id = t_.dimensions[dimension];
+    return cluster::IsSliceResource(id) ||
+           std::ranges::any_of(cls_.slices, [&](const SliceCount& s) {
+             return t_.slice_names[s.slice] == cluster::ResourceName(id);
+           });
+  }
+  // Requests of which the most suitable node has never enough.
+  std::vector<std::string> TooMuchOfAny() const {
+    std::optional<std::tuple<bool, size_t>> best;
+    std::vector<int> lacking;
+    for (int n = 0; n < static_cast<int>(t_.nodes.size()); ++n) {
+      allowance_.Spend(kStepsOfNode);
+      const bool suits = std::ranges::all_of(
+          cls_.slices, [&](const SliceCount& s) { return NodeHasProfile(t_.problem, n, s.slice); });
+      std::vector<int> here = NeverEnough(n);
+      const std::tuple<bool, size_t> rank(!suits, here.size());
+      if (best && *best <= rank) continue;
+      best = rank;
+      lacking = std::move(here);
+    }
+    return Amounts(lacking);
+  }
+  std::vector<std::string> Amounts(const std::vector<int>& dimensions) const {
+    std::vector<std::string> amounts;
+    for (const int r : dimensions) {
+      amounts.push_back(
+          scheduling::AmountText(cluster::ResourceName(t_.dimensions[r]), cls_.requests[r]));
+    }
+    return amounts;
   }
 
   void OptIn(int node) {
@@ -147,12 +233,9 @@ class RemedyFinder {
   // The GPUs have capacity; looks for other obstacles.
   void SlicesFit(int node) {
     const bool passes = input_.obstacles[node].empty();
-    if (!passes) {
-      if (LackingDimension(after_, class_, node) < 0) LiftFilters(node);
-      return;
-    }
-    if (LackingDimension(after_, class_, node) < 0) return WaitForReservation(node);
-    FreeResources(node);
+    const bool lacks = LackingDimension(after_, class_, node) >= 0;
+    if (!passes) return lacks ? LiftFiltersAndFree(node) : LiftFilters(node, {});
+    lacks ? FreeResources(node) : WaitForReservation(node);
   }
 
   // Counts first: texts are rendered only for a better remedy, because this runs for every node.
@@ -191,22 +274,36 @@ class RemedyFinder {
                             scheduling::IsKeptForMig(id, *t_.nodes[node])});
       }
     }
-    Offer(1, Kind::kBiggerNode, scheduling::AddLargerNode(too_much, NameOf(node)));
+    Remedy larger = scheduling::AddLargerNode(too_much, NameOf(node));
+    if (!cls_.slices.empty() && larger.code == scheduling::remedies::kAddNode) {
+      larger.text += fmt::format("; the new node also needs GPUs for {}", demand_.Text());
+    }
+    Offer(1, Kind::kBiggerNode, std::move(larger));
   }
 
-  void FreeOn(int node) {
+  Remedy Freed(int node, const std::vector<int>& lacking) const {
     std::vector<std::string> missing;
-    for (const int r : LackingDimensions(node)) {
+    for (const int r : lacking) {
       const int64_t free = std::max<int64_t>(0, after_.FreeOf(node)[r]);
       missing.push_back(
           scheduling::AmountText(cluster::ResourceName(t_.dimensions[r]), cls_.requests[r] - free));
     }
-    Remedy remedy = scheduling::FreeResources(missing, NameOf(node));
+    return scheduling::FreeResources(missing, NameOf(node));
+  }
+  void FreeOn(int node) {
+    const std::vector<int> lacking = LackingDimensions(node);
+    Remedy remedy = Freed(node, lacking);
     if (!cls_.slices.empty()) remedy.text += ": its GPUs have room";
-    Offer(missing.size(), Kind::kFreeResource, std::move(remedy));
+    Offer(lacking.size(), Kind::kFreeResource, std::move(remedy));
   }
 
-  void LiftFilters(int node) {
+  // Changes that a node needs beside those for its filters.
+  struct Beside {
+    Kind kind = Kind::kLiftFilter;
+    size_t changes = 0;
+    std::string text = {};
+  };
+  void LiftFilters(int node, const Beside& beside) {
     if (!scene_) {
       scene_ = scheduling::Scene{input_.snapshot, *t_.pending[t_.members[class_][0]], "",
                                  NamespaceOfAll()};
@@ -227,10 +324,12 @@ class RemedyFinder {
     };
     size_t others = 0;
     for (const auto& o : input_.obstacles[node]) is_cheap(o) ? add(o) : (void)++others;
-    const size_t changes = steps.size() + others;
-    if (!IsBetter(changes, Kind::kLiftFilter)) return;
+    const size_t changes = steps.size() + others + beside.changes;
+    if (!IsBetter(changes, beside.kind)) return;
     for (const auto& o : input_.obstacles[node]) is_cheap(o) ? (void)0 : add(o);
-    Offer(changes, Kind::kLiftFilter,
+    opens = opens && beside.changes == 0;
+    if (!beside.text.empty()) steps.push_back(beside.text);
+    Offer(changes, beside.kind,
           {scheduling::remedies::kLiftConstraints,
            Join(steps, ", and ") + (opens ? ": it has room" : "")});
   }
@@ -262,23 +361,53 @@ class RemedyFinder {
                        NameOf(node))});
   }
 
-  void WaitForInstances(int node) {
+  // Pods that must end so that the node's GPUs hold the slices.
+  struct Wait {
+    size_t pods = 0;
+    FuturePlace place;
+  };
+  std::optional<Wait> WaitOn(int node) const {
     for (const SliceCount& s : cls_.slices) {
-      if (!NodeHasProfile(t_.problem, node, s.slice)) return;
+      if (!NodeHasProfile(t_.problem, node, s.slice)) return std::nullopt;
     }
     const int64_t slices = t_.problem.shapes[cls_.shape].slice_count;
     allowance_.Spend(slices * t_.problem.nodes[node].gpu_count * kStepsOfPlace);
-    const std::optional<FuturePlace> place = PlaceOnNode(after_, class_, node);
-    if (!place || place->in_the_way.empty()) return;
+    std::optional<FuturePlace> place = PlaceOnNode(after_, class_, node);
+    if (!place || place->in_the_way.empty()) return std::nullopt;
     std::set<std::string> holders;
-    size_t changes = place->short_of_resources ? 1 : 0;
+    size_t pods = LacksBeyondHolders(t_, input_.result, class_, *place) ? 1 : 0;
     for (const SlotInTheWay& slot : place->in_the_way) {
       const std::string holder = HolderOf(t_, input_.result, slot);
-      if (holder.empty() || holders.insert(holder).second) ++changes;
+      if (holder.empty() || holders.insert(holder).second) ++pods;
     }
-    if (!IsBetter(changes, Kind::kWait)) return;
-    Offer(changes, Kind::kWait,
-          scheduling::WaitForPods(InTheWayText(t_, input_.result, *place), NameOf(node)));
+    return Wait{pods, *std::move(place)};
+  }
+  Remedy TextOf(const Wait& wait) const {
+    return scheduling::WaitForPods(InTheWayText(t_, input_.result, class_, wait.place),
+                                   NameOf(wait.place.node));
+  }
+
+  void WaitForInstances(int node) {
+    const std::optional<Wait> wait = WaitOn(node);
+    if (wait && IsBetter(wait->pods, Kind::kWait)) Offer(wait->pods, Kind::kWait, TextOf(*wait));
+  }
+
+  // Filters object to the node, and its GPUs have no room.
+  void LiftFiltersAndWait(int node) {
+    if (!IsBetter(2, Kind::kLiftAndFree)) return;
+    const std::optional<Wait> wait = WaitOn(node);
+    if (!wait || !IsBetter(1 + wait->pods, Kind::kLiftAndFree)) return;
+    LiftFilters(node, {Kind::kLiftAndFree, wait->pods, TextOf(*wait).text});
+  }
+
+  // The same where only other resources are missing.
+  void LiftFiltersAndFree(int node) {
+    const std::vector<int> lacking = LackingDimensions(node);
+    if (!IsBetter(1 + lacking.size(), Kind::kLiftAndFree)) return;
+    const bool too_small =
+        std::ranges::any_of(lacking, [&](int r) { return MostOn(node, r) < cls_.requests[r]; });
+    if (too_small) return;
+    LiftFilters(node, {Kind::kLiftAndFree, lacking.size(), Freed(node, lacking).text});
   }
 
   const RemedyInput& input_;

@@ -27,6 +27,11 @@ struct RemedyInput {
 // allowance did not suffice for all nodes.
 scheduling::Remedy FindRemedy(const RemedyInput& input, int cls, Allowance& allowance);
 
+// For a class that asks for more than any node has, whatever its hardware; nullopt: some node could
+// serve it.
+std::optional<scheduling::Remedy> ForImpossible(const Translation& t, const PodClass& cls,
+                                                const scheduling::SliceDemand& demand);
+
 bool NodeHasProfile(const Problem& problem, int node, uint16_t slice);
 // Nobody partitions the node's GPUs into slices that the class requests.
 bool NeedsOptIn(const Translation& t, const PodClass& cls, int node);

@@ -14,6 +14,7 @@ namespace {
 
 using testing::ClusterBuilder;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 namespace remedies = scheduling::remedies;
 
@@ -116,9 +117,12 @@ bool Apply(const std::string& remedy, cluster::Node& node, cluster::Pod& pod) {
   if (uncordon) node.unschedulable = false;
   if (taints) node.taints.clear();
   if (let) pod.node_selector.clear();
-  const bool room = remedy.find("free ") == 0;
-  if (room) node.allocatable["cpu"] = Quantity::FromValue(1000);
-  return uncordon || taints || let || room;
+  const bool wait = remedy.find("wait for the end of ") != std::string::npos;
+  const bool others = wait && remedy.find("other pods") != std::string::npos;
+  const bool room = remedy.find("free ") != std::string::npos;
+  if (wait) node.meta.annotations["nos.nebuly.com/status-layout-0"] = "";
+  if (room || others) node.allocatable["cpu"] = Quantity::FromValue(1000);
+  return uncordon || taints || let || wait || room;
 }
 
 TEST(RemedyTest, AppliedRemedyLetsPodRun) {
@@ -152,6 +156,38 @@ TEST(RemedyTest, AppliedRemedyLetsPodRun) {
     }
   }
   EXPECT_GT(followed, 300);
+}
+
+// A larger node must also have the GPUs.
+TEST(RemedyTest, LargerNodeAlsoNeedsGpus) {
+  ClusterBuilder cluster;
+  cluster.Node("a", kA100, {""});
+  cluster.Pod("p", {"7g.40gb"}, 0, "100");
+  EXPECT_EQ(First(cluster).remedy_code, remedies::kAddNode);
+  EXPECT_THAT(First(cluster).remedy, HasSubstr("GPUs for 7g.40gb"));
+  EXPECT_THAT(First(cluster).remedy, HasSubstr("100 cpu"));
+}
+
+TEST(RemedyTest, NewNodeNeedsLabelsAndResources) {
+  ClusterBuilder cluster;
+  cluster.PlainNode("a");
+  cluster.Pod("p", {}, 0, "100").node_selector = {{"zone", "b"}};
+  EXPECT_EQ(First(cluster).remedy_code, remedies::kAddNode);
+  EXPECT_THAT(First(cluster).remedy, HasSubstr("zone=b"));
+  EXPECT_THAT(First(cluster).remedy, HasSubstr("100 cpu"));
+}
+
+TEST(RemedyTest, HolderOfInstanceFreesItsCpu) {
+  ClusterBuilder cluster;
+  auto& node = cluster.Node("a", kA100, {"7g.40gb@0:used"});
+  auto& holder = cluster.Running("r", "a", {"7g.40gb"}, "60");
+  node.meta.annotations["nos.nebuly.com/status-holders-0"] = "7g.40gb@0=" + holder.Key();
+  cluster.Pod("p", {"7g.40gb"}, 0, "60");
+  EXPECT_EQ(First(cluster).remedy_code, remedies::kWaitForPods);
+  EXPECT_THAT(First(cluster).remedy, Not(HasSubstr("other pods")));
+  holder.containers[0].requests["cpu"] = Quantity::FromValue(1);
+  cluster.Running("other", "a", {}, "60");
+  EXPECT_THAT(First(cluster).remedy, HasSubstr("other pods"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -72,7 +73,34 @@ std::string HolderOf(const Translation& t, const StagedResult& result, const Slo
   return "";
 }
 
-std::string InTheWayText(const Translation& translation, const StagedResult& result,
+bool LacksBeyondHolders(const Translation& t, const StagedResult& result, int cls,
+                        const FuturePlace& place) {
+  if (!place.short_of_resources) return false;
+  std::set<std::string> holders;
+  for (const SlotInTheWay& slot : place.in_the_way) holders.insert(HolderOf(t, result, slot));
+  const int64_t* now = result.draft.FreeOf(place.node);
+  std::vector<int64_t> free(now, now + t.problem.dimensions);
+  for (const auto& pod : t.nodes[place.node]->pods) {
+    if (!holders.contains(pod->Key())) continue;
+    const cluster::ResourceVector held = cluster::RequestsOf(*pod);
+    for (size_t r = 0; r < free.size(); ++r) free[r] += held.Get(t.dimensions[r]);
+  }
+  for (const uint32_t index : result.draft.PodsOn(place.node)) {
+    const PlacedPod& pod = result.draft.pods()[index];
+    const bool holds =
+        pod.alive && holders.contains(t.pending[t.members[pod.cls][result.members[index]]]->Key());
+    if (!holds) continue;
+    const std::vector<int64_t>& held = t.problem.classes[pod.cls].requests;
+    for (size_t r = 0; r < free.size(); ++r) free[r] += held[r];
+  }
+  const std::vector<int64_t>& asked = t.problem.classes[cls].requests;
+  for (size_t r = 0; r < free.size(); ++r) {
+    if (asked[r] > 0 && asked[r] > free[r]) return true;
+  }
+  return false;
+}
+
+std::string InTheWayText(const Translation& translation, const StagedResult& result, int cls,
                          const FuturePlace& place) {
   std::vector<std::string> parts;
   for (const SlotInTheWay& slot : place.in_the_way) {
@@ -85,7 +113,7 @@ std::string InTheWayText(const Translation& translation, const StagedResult& res
                                 holder.empty() ? "its unknown user" : scheduling::PodText(holder),
                                 SlotText(translation, slot)));
   }
-  if (place.short_of_resources) parts.emplace_back("other pods");
+  if (LacksBeyondHolders(translation, result, cls, place)) parts.emplace_back("other pods");
   return parts.empty() ? "nothing" : Join(parts, ", ");
 }
 

@@ -20,8 +20,12 @@ scheduling::SliceDemand DemandOf(
 // if unknown.
 std::string HolderOf(const Translation& translation, const StagedResult& result,
                      const SlotInTheWay& slot);
+// True if a pod of the class lacks other resources there even after the pods that hold the
+// instances in the way have ended.
+bool LacksBeyondHolders(const Translation& translation, const StagedResult& result, int cls,
+                        const FuturePlace& place);
 // "pod a/b (3g.20gb@4 of GPU 2), other pods".
-std::string InTheWayText(const Translation& translation, const StagedResult& result,
+std::string InTheWayText(const Translation& translation, const StagedResult& result, int cls,
                          const FuturePlace& place);
 
 }  // namespace nos::planning

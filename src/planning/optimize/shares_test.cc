@@ -9,6 +9,7 @@
 #include "planning/model/share_states.h"
 #include "planning/planner.h"
 #include "planning/testing/clusters.h"
+#include "scheduling/remedies.h"
 
 namespace nos::planning {
 namespace {
@@ -62,6 +63,11 @@ TEST(SharesTest, RejectsSeveralSharesInOneContainer) {
   EXPECT_TRUE(Outcome(plan, "two-containers").placed);
   EXPECT_EQ(Outcome(plan, "twice").reasons[0].code, "SeveralShares");
   EXPECT_EQ(Outcome(plan, "two-sizes").reasons[0].code, "SeveralShares");
+  for (const char* pod : {"twice", "two-sizes"}) {
+    EXPECT_EQ(Outcome(plan, pod).remedy_code, scheduling::remedies::kRequestOneShare);
+  }
+  EXPECT_THAT(Outcome(plan, "twice").remedy, HasSubstr("request one nvidia.com/gpu-10gb "));
+  EXPECT_THAT(Outcome(plan, "two-sizes").remedy, HasSubstr("request one nvidia.com/gpu-11gb "));
 }
 
 TEST(SharesTest, ExplainsShareTooLargeForAnyGpu) {

@@ -301,7 +301,7 @@ class Grower {
     for (size_t i = 0; i < t.pending.size(); ++i) {
       if (t.class_of[i] >= 0) continue;
       plan.left_out.push_back(
-          {static_cast<int>(i), WhyNotPlanned(*t.pending[i], t.gang_of[i]), -1});
+          {static_cast<int>(i), NotPlanned(*t.pending[i], t.gang_of[i]).reasons.front(), -1});
     }
     std::ranges::sort(plan.left_out, {}, &LeftOut::pod);
   }

@@ -11,8 +11,11 @@
 #include <utility>
 
 #include "cluster/instance_search.h"
+#include "scheduling/explain/quotas.h"
 #include "scheduling/framework.h"
 #include "scheduling/gang_starts.h"
+#include "scheduling/quota_plugin.h"
+#include "scheduling/remedies.h"
 
 namespace nos::scheduling {
 namespace {
@@ -39,7 +42,8 @@ struct Trial {
   ClusterSnapshot at_turn;  // the cluster at the turn of the pod that is explained
   ClusterSnapshot beside;   // the cluster with all members that found a node
   GangRefusals refused = {};
-  std::optional<size_t> began = {};  // index of the first tied member's node
+  std::optional<size_t> began = {};                 // index of the first tied member's node
+  quota::Amounts charge = {}, charge_at_turn = {};  // of members that found a node
 };
 
 const Framework& FrameworkFor(const cluster::Pod& pod, const ExplainInput& input,
@@ -73,6 +77,43 @@ void KeepOnly(std::span<const size_t> nodes, ClusterSnapshot& snapshot) {
       [&](const cluster::NodeInfo& info) { return names.contains(info.node->meta.name); });
 }
 
+// Use of the quotas with these members.
+std::optional<quota::Balance> BalanceWith(const quota::Amounts& members,
+                                          const ExplainInput& input) {
+  if (input.balance == nullptr) return std::nullopt;
+  quota::Balance balance = *input.balance;
+  if (const auto account = balance.AccountOf(input.pod.meta.ns)) balance.Add(*account, members);
+  return balance;
+}
+
+// Chooses the member's node by the rules of its framework, including quotas. `domain`: the only
+// candidates; empty: all nodes.
+Decision Decide(const Framework& framework, const cluster::Pod& pod, const Trial& trial,
+                const ExplainInput& input, const CycleState& precomputed,
+                std::span<const size_t> domain) {
+  const auto balance = BalanceWith(trial.charge, input);
+  const Admitted admitted =
+      balance ? AdmittedBy(*balance, framework, pod, trial.beside) : Admitted();
+  if (domain.empty() && admitted.everywhere) {
+    return framework.Schedule(pod, trial.beside, precomputed);
+  }
+  std::vector<size_t> among(domain.begin(), domain.end());
+  if (domain.empty()) {
+    among = admitted.nodes;
+  } else if (!admitted.everywhere) {
+    std::erase_if(among, [&](size_t n) { return !std::ranges::binary_search(admitted.nodes, n); });
+  }
+  Decision decision;
+  decision.node = Choose(framework, pod, trial.beside, precomputed, among);
+  if (decision.node == nullptr && admitted.refusal) {
+    DiagnosisBuilder refused;
+    refused.Refuse(QuotaPlugin::VerdictOf(*admitted.refusal), static_cast<int>(trial.beside.size()),
+                   framework.quotas());
+    decision.diagnosis = std::move(refused).Finish();
+  }
+  return decision;
+}
+
 // Places the members one by one. The first tied member is restricted to `domain`, unless that is
 // empty. Members that may fit after others (MayFollow) are retried as long as that places more.
 Trial Try(const ExplainInput& input, const Together& together, const CycleState& precomputed,
@@ -84,22 +125,25 @@ Trial Try(const ExplainInput& input, const Together& together, const CycleState&
     const size_t before = trial.found;
     for (const SharedPod& member : left) {
       const std::string key = member->Key();
-      if (key == asked) trial.at_turn = trial.beside;
+      if (key == asked) {
+        trial.at_turn = trial.beside;
+        trial.charge_at_turn = trial.charge;
+      }
       const Framework& framework = FrameworkFor(*member, input, together);
       const bool begins = !trial.began && tied.contains(key);
-      Decision decision;
-      if (begins && !domain.empty()) {
-        decision.node = Choose(framework, *member, trial.beside, precomputed, domain);
-        if (key == asked) KeepOnly(domain, trial.at_turn);  // other nodes would not help the gang
-      } else {
-        decision = framework.Schedule(*member, trial.beside, precomputed);
+      const bool here_only = begins && !domain.empty();
+      if (here_only && key == asked) {
+        KeepOnly(domain, trial.at_turn);  // other nodes would not help the gang
       }
+      Decision decision = Decide(framework, *member, trial, input, precomputed,
+                                 here_only ? domain : std::span<const size_t>());
       if (decision.node == nullptr) {
         trial.refused.emplace_back(member, std::move(decision.diagnosis));
         continue;
       }
       if (begins) trial.began = trial.beside.IndexOf(decision.node->node->meta.name);
       ++trial.found;
+      trial.charge.Add(ChargeFor(framework, *member, decision.node->node.get(), trial.beside));
       BindWithInstances(framework, member, *decision.node, trial.beside);
     }
     if (trial.found == before) break;
@@ -137,6 +181,11 @@ Trial TryAll(const ExplainInput& input, const Together& together) {
   return best;
 }
 
+bool IsByQuota(const Diagnosis& diagnosis) {
+  return std::ranges::any_of(diagnosis.entries,
+                             [](const auto& entry) { return entry.code == codes::kQuota; });
+}
+
 }  // namespace
 
 Explanation ExplainTogether(const ExplainInput& input, const Together& together) {
@@ -149,20 +198,43 @@ Explanation ExplainTogether(const ExplainInput& input, const Together& together)
   const Trial trial = TryAll(input, together);
   const size_t found = together.placed + trial.found;
   if (IsEnough(trial, together) || trial.refused.empty()) {
-    return Explain({input.framework, input.partitioning, trial.at_turn, input.pod, input.preemption,
-                    "", false, input.reader});
+    const auto balance = BalanceWith(trial.charge_at_turn, input);
+    ExplainInput alone{input.framework, input.partitioning, trial.at_turn,
+                       input.pod,       input.preemption,   "",
+                       false,           input.reader};
+    alone.balance = balance ? &*balance : nullptr;
+    return Explain(alone);
   }
+  // The quota must admit the members that the gang still lacks together.
   const auto& [first, diagnosis] = trial.refused.front();
   const cluster::Pod& refused = *first;
+  const bool by_quota = IsByQuota(diagnosis);
   const std::string why =
       fmt::format("{}; {}: {}", GangNotWhole(together.name, found, together.least).message,
-                  refused.Key(), diagnosis.ToString());
-  Explanation explanation =
-      Explain({FrameworkFor(refused, input, together), input.partitioning, trial.beside, refused,
-               input.preemption, why, true, input.reader});
+                  refused.Key(), by_quota ? "its quota refuses it" : diagnosis.ToString());
+  ExplainInput beside{FrameworkFor(refused, input, together),
+                      input.partitioning,
+                      trial.beside,
+                      refused,
+                      input.preemption,
+                      why,
+                      true,
+                      input.reader,
+                      input.balance};
+  beside.charged_with_it = trial.charge;
+  for (size_t i = 1; i < std::min(together.least - found, trial.refused.size()); ++i) {
+    const cluster::Pod& other = *trial.refused[i].first;
+    beside.charged_with_it.Add(
+        ChargeFor(FrameworkFor(other, input, together), other, nullptr, trial.beside));
+  }
+  if (together.reclaim) {
+    beside.reclaim = [&] { return together.reclaim(first, trial.beside, beside.charged_with_it); };
+  }
+  Explanation explanation = Explain(beside);
   explanation.pod = input.pod.Key();
   explanation.priority = input.pod.priority;
-  if (refused.Key() != explanation.pod) {
+  const bool for_all = explanation.remedy_code == remedies::kRaiseQuota;
+  if (refused.Key() != explanation.pod && !for_all) {
     explanation.remedy = fmt::format("for {}: {}", refused.Key(), explanation.remedy);
   }
   return explanation;

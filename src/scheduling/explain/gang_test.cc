@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "scheduling/framework.h"
+#include "scheduling/remedies.h"
 #include "scheduling/testing/build.h"
 
 namespace nos::scheduling {
@@ -73,6 +74,51 @@ TEST_F(ExplainGangTest, RetriesMembersRefusedByTopologySpread) {
   together_.least = 4;
   EXPECT_EQ(PlaceOf(1, nodes), "a");
   EXPECT_EQ(PlaceOf(3, nodes), "b");
+}
+
+// A quota refuses a gang as a whole, and each member beyond what the gang needs by itself.
+class ExplainGangQuotaTest : public ExplainGangTest {
+ protected:
+  ExplainGangQuotaTest() {
+    for (const std::string name : {"p0", "p1", "p2"}) Add(PodOf(name, {{"cpu", "2"}}));
+  }
+  Explanation WhyUnder(int64_t max, size_t member) {
+    auto quota = std::make_shared<cluster::ElasticQuota>();
+    quota->meta.ns = "x";
+    quota->meta.name = "q";
+    quota->namespaces = {"x"};
+    quota->max["cpu"] = Quantity::FromValue(max);
+    const quota::Balance balance({quota});
+    const auto snapshot = testing::Snap({NodeOf("n", {{"cpu", "16"}})});
+    ExplainInput input{partitioning_, partitioning_, snapshot, *together_.waiting[member]};
+    input.balance = &balance;
+    return ExplainTogether(input, together_);
+  }
+};
+
+TEST_F(ExplainGangQuotaTest, QuotaAdmitsTooFewMembers) {
+  together_.least = 3;
+  for (const size_t member : {0, 1, 2}) {
+    const Explanation why = WhyUnder(4, member);
+    EXPECT_FALSE(why.place);
+    EXPECT_EQ(why.remedy_code, remedies::kRaiseQuota);
+    EXPECT_EQ(why.remedy, "raise max of cpu in elastic quota x/q to 6");
+    const Json json = ToJson(why);
+    EXPECT_EQ(json.at("reasons").at(0).at("code").as_string(), codes::kGangNotWhole);
+    EXPECT_EQ(json.at("reasons").at(1).at("code").as_string(), codes::kQuota);
+  }
+  EXPECT_TRUE(WhyUnder(6, 2).place);
+}
+
+TEST_F(ExplainGangQuotaTest, QuotaRefusesOptionalMember) {
+  together_.least = 2;
+  EXPECT_TRUE(WhyUnder(4, 1).place);
+  const Explanation why = WhyUnder(4, 2);
+  EXPECT_FALSE(why.place);
+  EXPECT_EQ(why.remedy_code, remedies::kRaiseQuota);
+  EXPECT_EQ(why.remedy,
+            "raise max of cpu in elastic quota x/q to 6, or wait until pods of its "
+            "namespaces that have 2 of it end");
 }
 
 }  // namespace

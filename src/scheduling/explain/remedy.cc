@@ -89,7 +89,9 @@ class Changes {
     Scene without = scene_;
     if (!VacateLesser(input_, without.pod, without.node, without.snapshot)) return;
     Nearest left = Left(without);
-    if (size(left) >= size(left_)) return;
+    // No pod is evicted as long as resources are missing, such as slices that this profile does
+    // not create.
+    if (size(left) >= size(left_) || !left.lacks.empty()) return;
     by_priority_ = true;
     left_ = std::move(left);
     seen_ = std::move(without);
@@ -354,11 +356,15 @@ Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainI
   }
   if (!why.gang.empty() && !why.beside) return CompleteGang(why.gang);
   const SliceDemand demand = DemandOf(input);
-  if (!why.place && !why.being_partitioned) {
+  if (!why.place && !why.in_use && !why.being_partitioned) {
     if (auto impossible = ForImpossible(demand, input)) return *std::move(impossible);
   }
   if (!why.for_quota.empty() && !why.preemption) return {remedies::kRaiseQuota, why.for_quota};
   if (Remedy none = NoneNeeded(why, input); !none.text.empty()) return none;
+  if (why.in_use) {
+    return WaitForPods(fmt::format("its unknown user ({})", InstancesText(why.in_use->instances)),
+                       why.in_use->node);
+  }
   if (why.diagnosis.nodes == 0) return {remedies::kAddNode, "add a node: the cluster has none"};
   if (!why.nearest) return RemedyForAll(why, input);
   const Nearest& nearest = *why.nearest;

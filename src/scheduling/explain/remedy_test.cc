@@ -171,6 +171,61 @@ TEST(ExplainRemedyTest, ResourceClaimsDoNotGatePodsOfOtherSchedulers) {
   EXPECT_NE(Why({NodeOf("n", {{"cpu", "4"}})}, {}, pod).gate, "");
 }
 
+Node A100(std::string name, std::string layout, testing::Amounts more = {}) {
+  Node node = NodeOf(std::move(name), {{"cpu", "8"}},
+                     {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                      {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                      {"nvidia.com/gpu.count", "1"}});
+  for (const auto& [resource, amount] : testing::Resources(more)) {
+    node.allocatable[resource] = amount;
+  }
+  node.meta.annotations = {{"nos.nebuly.com/status-layout-0", std::move(layout)}};
+  return node;
+}
+
+TEST(ExplainRemedyTest, UnknownUserHoldsInstance) {
+  const Node held = A100("n", "7g.40gb@0:used", {{"nvidia.com/mig-7g.40gb", "1"}});
+  const Pod pod = Waiting({{"nvidia.com/mig-7g.40gb", "1"}}, 0);
+  const Explanation why = Why({held}, {}, pod);
+  EXPECT_FALSE(why.place);
+  EXPECT_EQ(why.remedy_code, remedies::kWaitForPods);
+  EXPECT_EQ(why.diagnosis.feasible, 0);
+  EXPECT_EQ(ToJson(why).at("reasons").at(0).at("code").as_string(), codes::kNoRoomForSlices);
+  EXPECT_EQ(ToJson(why).at("inUse").at("node").as_string(), "n");
+  const Explanation other =
+      Why({held, A100("o", "7g.40gb@0", {{"nvidia.com/mig-7g.40gb", "1"}})}, {}, pod);
+  ASSERT_TRUE(other.place);
+  EXPECT_EQ(other.place->node, "o");
+}
+
+// The profile does not create instances, so its preemption would not help.
+TEST(ExplainRemedyTest, PriorityMakesNoRoomForSlicesWithoutPartitioning) {
+  const std::vector<Node> nodes = {
+      Cordoned(A100("n", "4g.20gb@0:used,3g.20gb@4:used",
+                    {{"nvidia.com/mig-4g.20gb", "1"}, {"nvidia.com/mig-3g.20gb", "1"}}))};
+  const std::vector<Pod> pods = {
+      Running("r0", "n", {{"cpu", "4"}, {"nvidia.com/mig-4g.20gb", "1"}}),
+      Running("r1", "n", {{"cpu", "4"}, {"nvidia.com/mig-3g.20gb", "1"}})};
+  const Pod pod = Waiting({{"cpu", "1"}, {"nvidia.com/mig-7g.40gb", "1"}}, 10);
+  EXPECT_THAT(Why(nodes, pods, pod, Framework::Default()).remedy, Not(HasSubstr("priority")));
+  EXPECT_EQ(Why(nodes, pods, pod).remedy, "uncordon node n: its priority makes room there");
+}
+
+TEST(ExplainRemedyTest, EachReasonIsListedOnce) {
+  Node shared = NodeOf("s", {{"cpu", "8"}},
+                       {{"nos.nebuly.com/gpu-partitioning", "mps"},
+                        {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                        {"nvidia.com/gpu.count", "1"}});
+  shared.meta.annotations = {{"nos.nebuly.com/status-model-0", "MPS-39GB"},
+                             {"nos.nebuly.com/status-layout-0", ""}};
+  Node small = A100("a", "");
+  small.meta.labels["nvidia.com/gpu.product"] = "NVIDIA-A30";
+  const Explanation why = Why({shared, small}, {}, Waiting({{"nvidia.com/mig-7g.40gb", "1"}}, 0));
+  ASSERT_EQ(why.diagnosis.entries.size(), 1);
+  EXPECT_EQ(why.diagnosis.entries[0].code, codes::kNoGpuForProfile);
+  EXPECT_EQ(why.diagnosis.entries[0].nodes, 2);
+}
+
 // With a quota in force, the quota decides on evictions and priorities do not.
 class ExplainQuotaTest : public ::testing::Test {
  protected:
@@ -225,6 +280,15 @@ TEST_F(ExplainQuotaTest, NamesPodsEvictedForQuota) {
   reclaim_ = [&] { return Preemption{"n", {low}, 0}; };
   const Explanation why = WhyQuota(Waiting({{"cpu", "4"}}, 0));
   EXPECT_EQ(why.remedy, "none needed: for its quota, x/low is evicted on node n");
+}
+
+// Raising min does not end the pods that hold the node.
+TEST_F(ExplainQuotaTest, WaitingMakesRoomThatRaisingDoesNot) {
+  balance_.Add(*balance_.AccountOf("x"), quota::Amounts::From({{"cpu", Quantity::FromValue(4)}}));
+  const Explanation why = WhyQuota(Waiting({{"cpu", "4"}}, 0));
+  EXPECT_EQ(why.remedy_code, remedies::kRaiseQuota);
+  EXPECT_THAT(why.remedy, Not(HasSubstr("even then")));
+  EXPECT_THAT(why.remedy, HasSubstr("no node has room for the pod until others end"));
 }
 
 TEST_F(ExplainQuotaTest, MentionsMissingCapacityBesideQuota) {

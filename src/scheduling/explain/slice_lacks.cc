@@ -19,6 +19,24 @@ bool IsNever(const Diagnosis::Entry& entry) {
   return entry.kind == Verdict::Kind::kUnresolvable && entry.code != codes::kInsufficientResource;
 }
 
+// Joins entries of the same code and message, of nodes with different GPUs or kinds of verdicts.
+// Readers cannot distinguish them.
+void JoinSame(std::vector<Diagnosis::Entry>& entries) {
+  std::vector<Diagnosis::Entry> joined;
+  for (Diagnosis::Entry& entry : entries) {
+    const auto same = std::ranges::find_if(joined, [&](const Diagnosis::Entry& other) {
+      return other.code == entry.code && other.message == entry.message;
+    });
+    if (same == joined.end()) {
+      joined.push_back(std::move(entry));
+      continue;
+    }
+    same->nodes += entry.nodes;
+    if (entry.kind == Verdict::Kind::kUnschedulable) same->kind = entry.kind;
+  }
+  entries = std::move(joined);
+}
+
 }  // namespace
 
 void SliceLacks::Add(const Obstacles& here, const cluster::NodeInfo& node) {
@@ -73,7 +91,6 @@ Diagnosis::Entry SliceLacks::EntryOf(const Key& key, const Found& found) const {
 }
 
 void SliceLacks::Refine(Diagnosis& diagnosis) const {
-  if (found_.empty()) return;
   for (const auto& [resource, nodes] : replaced_) {
     const std::string message = Insufficient(cluster::InternResource(resource)).message;
     int left = nodes;
@@ -86,8 +103,9 @@ void SliceLacks::Refine(Diagnosis& diagnosis) const {
   }
   std::erase_if(diagnosis.entries, [](const auto& entry) { return entry.nodes == 0; });
   for (const auto& [key, found] : found_) diagnosis.entries.push_back(EntryOf(key, found));
-  std::ranges::stable_sort(diagnosis.entries, {}, [](const Diagnosis::Entry& entry) {
-    return std::tuple(IsNever(entry), -entry.nodes);
+  JoinSame(diagnosis.entries);
+  std::ranges::stable_sort(diagnosis.entries, {}, [&](const Diagnosis::Entry& entry) {
+    return std::tuple(!found_.empty() && IsNever(entry), -entry.nodes);
   });
 }
 

@@ -73,7 +73,7 @@ std::string RoomText(const Room& room) {
 
 std::string Headline(const Explanation& why) {
   if (!why.gate.empty()) return fmt::format("{} is not queued yet: {}", why.pod, why.gate);
-  if (!why.gang.empty()) return why.pod + " waits for others";
+  if (!why.gang.empty() && why.quota.empty()) return why.pod + " waits for others";
   if (why.being_partitioned) {
     return fmt::format("{} waits for GPUs of node {} to be partitioned for it", why.pod,
                        why.being_partitioned->node);
@@ -178,6 +178,10 @@ std::string ToText(const Explanation& why, size_t width) {
     for (const Reason& reason : why.nearest->objections) add("  objects", reason.message);
     if (why.nearest->repartition) add("  to create", RepartitionText(*why.nearest->repartition));
   }
+  if (why.in_use) {
+    add("in use", fmt::format("on node {} by no known pod: {}", why.in_use->node,
+                              InstancesText(why.in_use->instances)));
+  }
   if (why.awaited) add("ending", RoomText(*why.awaited));
   if (why.preemption) add("evicted", RoomText(*why.preemption));
   if (why.in_the_way && !why.preemption) add("in the way", RoomText(*why.in_the_way));
@@ -215,6 +219,10 @@ Json ToJson(const Explanation& why) {
   if (why.being_partitioned) {
     out["beingPartitioned"] = PlaceJson(*why.being_partitioned);
     out["beingCut"] = PlaceJson(*why.being_partitioned);  // removed in the next minor version
+  }
+  if (why.in_use) {
+    out["inUse"] =
+        JsonObject{{"node", why.in_use->node}, {"instances", InstancesJson(why.in_use->instances)}};
   }
   if (why.nearest) out["nearest"] = NearestJson(*why.nearest);
   if (why.awaited) out["awaited"] = RoomJson(*why.awaited);

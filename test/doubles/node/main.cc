@@ -120,7 +120,9 @@ class NodeDouble {
   }
   // The next report fills in the status.
   Status Join() {
-    JsonObject labels{{"kubernetes.io/hostname", flags_.name}};
+    JsonObject labels{{"kubernetes.io/hostname", flags_.name},
+                      {"kubernetes.io/os", "linux"},
+                      {"kubernetes.io/arch", "amd64"}};
     for (const std::string& label : flags_.labels) {
       const size_t equals = label.find('=');
       labels[label.substr(0, equals)] = label.substr(equals + 1);

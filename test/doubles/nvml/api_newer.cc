@@ -11,6 +11,13 @@ EXPORTED nvml::Return nvmlSystemGetDriverVersion(char* version, unsigned size) {
   });
 }
 
+EXPORTED nvml::Return nvmlSystemGetCudaDriverVersion_v2(int* version) {
+  return Run("nvmlSystemGetCudaDriverVersion_v2", -1, [&](const Context&) {
+    *version = 13000;
+    return nvml::kSuccess;
+  });
+}
+
 EXPORTED nvml::Return nvmlDeviceGetGpuInstanceProfileInfoV(nvml::Device device, unsigned profile,
                                                            nvml::GpuInstanceProfileInfoV2* info) {
   if (info->version != nvml::StructVersion<nvml::GpuInstanceProfileInfoV2>(2)) {

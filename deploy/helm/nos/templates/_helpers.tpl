@@ -25,6 +25,11 @@
 {{- end -}}
 {{- end -}}
 
+{{- /* the namespace of the agents, the only privileged pods */ -}}
+{{- define "nos.agentNamespace" -}}
+{{- .Values.gpuPartitioner.migAgent.namespace | default .Release.Namespace -}}
+{{- end -}}
+
 {{- define "nos.selectorLabels" -}}
 app.kubernetes.io/name: {{ default (include "nos.name" .root) (include "nos.overrides" . | fromJson).nameOverride | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -38,10 +43,18 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 
-{{- /* the image; fields left out default to the base image's (the partitioner's) */ -}}
+{{- /* the image; fields left out default to the base image's (the partitioner's). A registry replaces the repository's own. */ -}}
 {{- define "nos.image" -}}
 {{- $image := mergeOverwrite (deepCopy .base) (default dict .image) -}}
-{{ $image.repository }}:{{ default .root.Chart.AppVersion $image.tag }}
+{{- $repository := $image.repository -}}
+{{- with coalesce $image.registry (.root.Values.global | default dict).imageRegistry -}}
+{{- $parts := splitList "/" $repository -}}
+{{- if and (gt (len $parts) 1) (regexMatch "[.:]|^localhost$" (first $parts)) -}}
+{{- $parts = rest $parts -}}
+{{- end -}}
+{{- $repository = printf "%s/%s" (trimSuffix "/" .) (join "/" $parts) -}}
+{{- end -}}
+{{ $repository }}:{{ default .root.Chart.AppVersion $image.tag }}
 {{- end -}}
 
 {{- /* older charts used zap's numeric levels */ -}}

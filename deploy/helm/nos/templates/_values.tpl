@@ -20,7 +20,9 @@ The values of a chart are one object for all its templates; the first template c
 {{- include "nos.takeGpuAgent" . -}}
 {{- include "nos.takeResources" . -}}
 {{- include "nos.takeSchedulerConfig" . -}}
+{{- include "nos.takeTelemetry" . -}}
 {{- include "nos.takeExporter" . -}}
+{{- include "nos.chooseGpuMetrics" . -}}
 {{- include "nos.withoutEffect" . -}}
 {{- $catalogue := dict -}}
 {{- range $part := list "models" "notPartitionable" "remove" -}}
@@ -162,6 +164,27 @@ The values of a chart are one object for all its templates; the first template c
 {{- end -}}
 {{- end -}}
 
+{{- /*
+With a telemetry server of this release and no other address, agents and operator report to it:
+.Values.prepared.reportsHere. Without Secrets they are known by tokens of their ServiceAccounts, and
+know the server by the authority that it publishes itself.
+*/ -}}
+{{- define "nos.takeTelemetry" -}}
+{{- $v := .Values -}}
+{{- $to := $v.gpuPartitioner.migAgent.telemetry -}}
+{{- $name := include "nos.component" (dict "root" . "component" "telemetry") -}}
+{{- $here := printf "https://%s.%s.svc" $name .Release.Namespace -}}
+{{- $_ := set $v.prepared "reportsHere" (and $v.telemetry.enabled (or (not $to.endpoint) (eq $to.endpoint $here))) -}}
+{{- if $v.prepared.reportsHere -}}
+{{- $_ := set $to "endpoint" $here -}}
+{{- $_ := set $to "cluster" ($to.cluster | default "default") -}}
+{{- $_ := set $to "accountToken" (not $to.tokenSecret) -}}
+{{- if not (or $v.telemetry.certificateSecret $to.caConfigMap) -}}
+{{- $_ := set $to "caConfigMap" (print $name "-ca") -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* walk:ai's exporter: the telemetry server exports what it sent */ -}}
 {{- define "nos.takeExporter" -}}
 {{- $v := .Values -}}
@@ -174,7 +197,7 @@ The values of a chart are one object for all its templates; the first template c
 {{- fail "clusterInfoExporter.config.endpoint: name the API that receives the snapshots, or set clusterInfoExporter.enabled=false" -}}
 {{- end -}}
 {{- if not (and $t.enabled $v.gpuPartitioner.migAgent.telemetry.cluster) -}}
-{{- fail "clusterInfoExporter.enabled: the telemetry server sends the snapshots: set telemetry.enabled=true with its Secrets and gpuPartitioner.migAgent.telemetry (docs/coming-from-walkai.md), or clusterInfoExporter.enabled=false" -}}
+{{- fail "clusterInfoExporter.enabled: the telemetry server sends the snapshots: set telemetry.enabled=true (docs/coming-from-walkai.md), or clusterInfoExporter.enabled=false" -}}
 {{- end -}}
 {{- $name := coalesce $secret.existingSecret $secret.name "cluster-info-exporter-secrets" -}}
 {{- if and $t.exportSecret (ne $t.exportSecret $name) -}}
@@ -190,6 +213,18 @@ The values of a chart are one object for all its templates; the first template c
 {{- end -}}
 {{- $_ := set $t "config" (mergeOverwrite (dict "export" (dict "walkai" $to)) (deepCopy $t.config)) -}}
 {{- include "nos.note" (dict "root" $ "text" "clusterInfoExporter: the telemetry server sends the snapshots (docs/telemetry-export.md).") -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The GPU Operator's DCGM exporter has the same metrics under the same names. */ -}}
+{{- define "nos.chooseGpuMetrics" -}}
+{{- $t := .Values.gpuPartitioner.migAgent.telemetry -}}
+{{- if not (kindIs "bool" $t.gpuMetrics) -}}
+{{- $operator := .Capabilities.APIVersions.Has "nvidia.com/v1/ClusterPolicy" -}}
+{{- $_ := set $t "gpuMetrics" (not $operator) -}}
+{{- if $operator -}}
+{{- include "nos.note" (dict "root" . "text" "gpuPartitioner.migAgent.telemetry.gpuMetrics is false, because the GPU Operator is installed and its DCGM exporter has the same metrics. Without that exporter set it to true.") -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -5,13 +5,14 @@
 // the agent (kGpu), a reboot that a condition of the node requests (kNode), or nobody (kNever). A
 // GPU that cannot be reset keeps its mode for a growing pause, so that plans can use it in that
 // mode. A mode that was pending when the agent started may be left over from an agent that crashed;
-// if resets are not allowed it is cancelled. Owned by one thread.
+// if resets are not allowed it is cancelled. Owned by one thread, except Prefer()'s function.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "agent/conditions.h"
+#include "agent/sharing/mig/dense.h"
 #include "agent/sharing/strategies.h"
 #include "base/text.h"
 
@@ -67,9 +68,12 @@ class MigModes final : public SharingModeStrategy {
   // changes.
   void Adapt(SharingSettings& settings, const cluster::Node& node, const Failures& failures,
              Time now) override;
-  // Records the pending modes.
+  // Records the pending modes, and the devices for DenseChoice.
   void OnObserved(ObservedState& round) override;
   std::optional<gpu::Obstacle> WhyNot(int gpu, const device::ObservedGpu* observed) const override;
+  std::function<std::vector<std::string>(const kubelet::Choice&)> Prefer() const override {
+    return [dense = dense_](const kubelet::Choice& choice) { return dense->Prefer(choice); };
+  }
 
   // Cancels a left-over pending mode.
   std::optional<device::Operation> Next(const ObservedState& round,
@@ -89,6 +93,7 @@ class MigModes final : public SharingModeStrategy {
   std::optional<reconcile::WantedCondition> Condition(Gpus gpus) const override;
 
  private:
+  const std::shared_ptr<DenseChoice> dense_ = std::make_shared<DenseChoice>();
   std::string reset_program_ = "nvidia-smi";
   ResetRule resets_;
   ResetPauses reset_pauses_;
@@ -135,6 +140,7 @@ void MigModes::Adapt(SharingSettings& settings, const cluster::Node& node, const
 
 // A mode that becomes pending later was set by another tool and is kept if resets are not allowed.
 void MigModes::OnObserved(ObservedState& round) {
+  dense_->Look(round.devices);
   const bool first = !stale_pending_modes_;
   if (first) stale_pending_modes_.emplace();
   for (const device::ObservedGpu& gpu : round.devices.gpus) {

@@ -164,7 +164,7 @@ void MpsSharing::OnObserved(ObservedState& round) {
     if (HasStrangers(gpu) || IsOverfull(gpu, round.devices))
       round.targets.push_back({gpu.index, {}});
   }
-  if (round.mode.per_gpu) return;  // on a hybrid node no mode is outdated
+  if (round.mode.Shares()) return;  // on a hybrid node no mode is outdated
   const bool to_mps = round.mode.mps;
   for (const device::ObservedGpu& gpu : round.devices.gpus) {
     // A GPU that is about to be shared must not be partitioned again, even if an old spec requests
@@ -195,7 +195,7 @@ std::set<std::string> MpsSharing::WereShared(const ObservedState& round) const {
     const bool served = daemons != nullptr && daemons->HasLeft(info.uuid);
     // On a hybrid node no other tool sets this compute mode, which prevents pods from taking turns
     // on the GPU.
-    const bool ours = served || round.mode.per_gpu;
+    const bool ours = served || round.mode.Shares();
     // A GPU in MIG mode has the compute mode from an earlier time.
     if (exclusive && ours && !info.mig_enabled) shared.insert(info.uuid);
     if (info.share_gib > 0) shared.erase(info.uuid);
@@ -205,7 +205,7 @@ std::set<std::string> MpsSharing::WereShared(const ObservedState& round) const {
 
 std::set<int> MpsSharing::NotTakenOver(const ObservedState& round) const {
   std::set<int> gpus;
-  const bool hybrid = round.mode.per_gpu;
+  const bool hybrid = round.mode.Shares();
   const std::set<std::string> were_shared = WereShared(round);
   for (const device::GpuInfo& info : round.devices.infos) {
     const bool ours = were_shared.contains(info.uuid) && (hybrid || !info.mig_enabled);
@@ -261,7 +261,7 @@ std::optional<device::Operation> MpsSharing::NextPutBack(const ObservedState& ro
 // over their GPUs.
 void MpsSharing::RequestDaemons(const ObservedState& round) {
   if (service_->control() == nullptr) return;
-  const bool hybrid = round.mode.per_gpu, to_mps = round.mode.mps;
+  const bool hybrid = round.mode.Shares(), to_mps = round.mode.mps;
   std::set<std::string> undecided = WereShared(round);
   std::vector<device::MpsGpu> served;
   std::set<std::string> leave;

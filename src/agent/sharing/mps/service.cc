@@ -1,6 +1,10 @@
 #include "agent/sharing/mps/service.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include "base/log.h"
@@ -14,9 +18,18 @@ bool StartsFirst(const device::MpsState& state) {
   return state.phase == kStarting && state.starts <= 1;
 }
 
+// The host's folder is new and belongs to root. Clients of all users share memory there, as in
+// every /dev/shm.
+void OpenSharedMemory() {
+  if (chmod("/dev/shm", 01777) == 0) return;
+  Log(LogLevel::kWarn, "failed to open /dev/shm for MPS clients of all users",
+      {{"error", std::generic_category().message(errno)}});
+}
+
 }  // namespace
 
 void MpsService::Start(const ModeContext& context) {
+  if (!options_.shm_folder.empty()) OpenSharedMemory();
   options_.control.daemon.on_change = context.look;
   own_ = std::make_unique<device::MpsControl>(options_.control, context.health);
   control_ = own_.get();

@@ -143,7 +143,7 @@ std::optional<kube::Workers::Call> Evictor::Evict(const Pod& victim, const Pod& 
         key,
         fmt::format("its place is taken by {}, {}",
                     scheduling::NamesOf({preemptor->Key()}, victim->meta.ns),
-                    for_quota ? "to which its elastic quota gives a right" : "of higher priority"),
+                    for_quota ? "to which its elastic quota guarantees it" : "of higher priority"),
         now);
     return std::nullopt;
   }
@@ -160,9 +160,9 @@ void Evictor::Send(const Eviction& eviction, Results& results, kube::Client& cli
   const cluster::Pod& preemptor = *eviction.preemptor;
   const reconcile::WantedCondition condition{
       "DisruptionTarget", "True", "PreemptionByScheduler",
-      fmt::format("{}: preempting to accommodate a {}", preemptor.scheduler_name,
-                  eviction.for_quota ? "pod to which its elastic quota gives a right"
-                                     : "higher priority pod")};
+      eviction.for_quota ? reconcile::ReclaimMessage(preemptor.scheduler_name)
+                         : fmt::format("{}: preempting to accommodate a higher priority pod",
+                                       preemptor.scheduler_name)};
   const Json options = {{"preconditions", {{"uid", victim.meta.uid}}}};
   Status deleted = reconcile::WriteCondition(client, victim, condition, eviction.time);
   if (deleted.ok()) {

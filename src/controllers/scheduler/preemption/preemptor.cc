@@ -128,7 +128,7 @@ std::string Preemptor::ReclaimQuota(const SchedulerProfile& profile, const Pod& 
   nominations_.Withdraw(nominations_.CrowdedOutBy(*pod, found->node), client, now);
   waits_.Restart(key);
   if (found->victims.empty()) return "the pods in its way are being evicted.";
-  return fmt::format("{} pods are evicted for what its elastic quota has a right to.",
+  return fmt::format("Evicting {} Pods that borrow what its elastic quota guarantees.",
                      found->victims.size());
 }
 

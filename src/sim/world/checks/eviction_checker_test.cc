@@ -53,7 +53,7 @@ TEST_F(EvictionCheckerTest, AcceptsEvictionsForAnotherNamespacesQuota) {
     auto evicted = std::make_shared<cluster::Pod>(*victim);
     victim->meta.ns = evicted->meta.ns = ns;
     evicted->conditions = {{"DisruptionTarget", "True", "PreemptionByScheduler",
-                            "a pod to which its elastic quota gives a right"}};
+                            "a pod whose elastic quota guarantees these resources"}};
     judge.See(victim, evicted, now);
   };
   judge.See(nullptr, Make("claimant", 0), now);

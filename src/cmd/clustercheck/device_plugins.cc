@@ -1,0 +1,218 @@
+// Device plugins and operators that act on the same GPUs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "cmd/clustercheck/topics.h"
+
+namespace nos::cmd {
+namespace {
+
+enum class Plugin { kNvidia, kNebuly, kGke, kNone };
+
+Plugin PluginOf(const WorkloadFacts& workload) {
+  if (workload.HasImage("nebuly") && workload.HasImage("device-plugin")) return Plugin::kNebuly;
+  if (workload.HasImage("nvidia-gpu-device-plugin") ||
+      workload.name.starts_with("nvidia-gpu-device-plugin")) {
+    return Plugin::kGke;
+  }
+  if (workload.HasImage("k8s-device-plugin") || workload.name.starts_with("nvidia-device-plugin")) {
+    return Plugin::kNvidia;
+  }
+  return Plugin::kNone;
+}
+
+struct Found {
+  const WorkloadFacts* workload;
+  Plugin plugin;
+  std::set<std::string> nodes;  // labelled ones with a pod of it
+};
+
+std::vector<Found> FindPlugins(const Snapshot& snapshot) {
+  std::vector<Found> plugins;
+  std::map<std::string, size_t> by_key;
+  for (const WorkloadFacts& one : snapshot.daemon_sets.items) {
+    const Plugin plugin = PluginOf(one);
+    if (plugin == Plugin::kNone) continue;
+    by_key[one.Key()] = plugins.size();
+    plugins.push_back({&one, plugin, {}});
+  }
+  std::set<std::string> labelled;
+  for (const NodeFacts& node : snapshot.nodes.items) {
+    if (node.Labelled()) labelled.insert(node.name);
+  }
+  for (const PodFacts& pod : snapshot.pods.items) {
+    if (!pod.owner.starts_with("DaemonSet/") || !labelled.contains(pod.node)) continue;
+    const auto found = by_key.find(pod.ns + pod.owner.substr(pod.owner.find('/')));
+    if (found != by_key.end()) plugins[found->second].nodes.insert(pod.node);
+  }
+  return plugins;
+}
+
+std::vector<std::string> NodesOf(const Found& found) {
+  return {found.nodes.begin(), found.nodes.end()};
+}
+
+// The agent offers the devices itself: no other plugin may, on the same nodes.
+void CheckBuiltin(const std::vector<Found>& plugins, Findings& findings) {
+  bool competes = false;
+  for (const Found& found : plugins) {
+    if (found.nodes.empty() || found.plugin == Plugin::kNebuly) continue;
+    competes = true;
+    const std::string name = found.workload->Key();
+    const std::string strategy = found.workload->Environment("MIG_STRATEGY").value_or("");
+    if (found.plugin == Plugin::kGke) {
+      findings.Fail("DevicePlugin",
+                    fmt::format("GKE's device plugin {} runs on labelled nodes and offers the same "
+                                "GPUs",
+                                name),
+                    "create the node pool with gpu-driver-version=disabled and the label "
+                    "gke-no-default-nvidia-gpu-device-plugin=true",
+                    NodesOf(found));
+    } else if (strategy == "none") {
+      findings.Warn("DevicePlugin",
+                    fmt::format("NVIDIA's device plugin {} runs on labelled nodes without MIG: it "
+                                "offers nvidia.com/gpu",
+                                name),
+                    "kubectl label node NODE nvidia.com/gpu.deploy.device-plugin=false",
+                    NodesOf(found));
+    } else {
+      findings.Fail("DevicePlugin",
+                    fmt::format("NVIDIA's device plugin {} runs on labelled nodes, and the agent "
+                                "offers the same devices",
+                                name),
+                    "kubectl label node NODE nvidia.com/gpu.deploy.device-plugin=false, or "
+                    "devicePlugin.mode=nvidia",
+                    NodesOf(found));
+    }
+  }
+  if (!competes) findings.Ok("DevicePlugin", "no other device plugin runs on labelled nodes");
+}
+
+// NVIDIA's plugin offers what the agent partitions.
+void CheckNvidia(const Snapshot& snapshot, const std::vector<Found>& plugins, Findings& findings) {
+  std::set<std::string> served;
+  std::vector<std::string> wrong;
+  for (const Found& found : plugins) {
+    if (found.plugin != Plugin::kNvidia) continue;
+    served.insert(found.nodes.begin(), found.nodes.end());
+    const std::string strategy = found.workload->Environment("MIG_STRATEGY").value_or("");
+    if (!found.nodes.empty() && strategy != "mixed" && !strategy.empty()) {
+      wrong.push_back(fmt::format("{} ({})", found.workload->Key(), strategy));
+    }
+  }
+  std::vector<std::string> without;
+  for (const NodeFacts& node : snapshot.nodes.items) {
+    if (node.Mode() == "mig" && !served.contains(node.name)) without.push_back(node.name);
+  }
+  findings.FailIfAny("DevicePlugin", without,
+                     "devicePlugin.mode is nvidia, and NVIDIA's device plugin does not run there",
+                     "kubectl label node NODE nvidia.com/gpu.deploy.device-plugin-, or "
+                     "devicePlugin.mode=builtin",
+                     "NVIDIA's device plugin runs on every node labelled mig");
+  findings.FailIfAny("DevicePluginStrategy", wrong,
+                     "NVIDIA's device plugin does not name MIG devices by their profile",
+                     "set mig.strategy=mixed in the GPU Operator", "its MIG strategy fits");
+}
+
+void CheckNebuly(const Snapshot& snapshot, const std::vector<Found>& plugins, Findings& findings) {
+  std::set<std::string> served;
+  for (const Found& found : plugins) {
+    if (found.plugin == Plugin::kNebuly) served.insert(found.nodes.begin(), found.nodes.end());
+  }
+  const bool wanted = snapshot.AgentConfig("mps", "plugin") == "nebuly";
+  if (!wanted) {
+    return findings.WarnIfAny("NebulyPlugin", {served.begin(), served.end()},
+                              "Nebuly's device plugin runs on labelled nodes, and nos does not use "
+                              "it",
+                              "remove it, or set migAgent.mps.plugin=nebuly",
+                              "Nebuly's device plugin does not run on labelled nodes");
+  }
+  std::vector<std::string> without;
+  for (const NodeFacts& node : snapshot.nodes.items) {
+    if (node.Mode() == "mps" && !served.contains(node.name)) without.push_back(node.name);
+  }
+  findings.FailIfAny("NebulyPlugin", without,
+                     "mps.plugin is nebuly, and its device plugin does not run there",
+                     "install it there, or set migAgent.mps.plugin=builtin",
+                     "Nebuly's device plugin runs on every node labelled mps");
+}
+
+bool Enabled(const Json& policy, std::string_view part) {
+  const Json* enabled = Find(policy, "spec", part, "enabled");
+  return enabled != nullptr && enabled->is_bool() && enabled->get_bool();
+}
+
+void CheckPolicy(const Snapshot& snapshot, Findings& findings) {
+  const auto& policies = snapshot.cluster_policies;
+  if (!policies.served()) {
+    return findings.NotChecked("GpuOperator", "the GPU Operator is not installed");
+  }
+  if (!policies.status.ok()) {
+    return findings.Unread("GpuOperator", "ClusterPolicies", policies.status);
+  }
+  for (const Json& policy : policies.items) {
+    const std::string name(FindString(policy, "metadata", "name"));
+    const std::string state(FindString(policy, "status", "state"));
+    const std::string parts =
+        fmt::format("device plugin {}, CDI {}", Enabled(policy, "devicePlugin") ? "on" : "off",
+                    Enabled(policy, "cdi") ? "on" : "off");
+    if (state == "ready") {
+      findings.Ok("GpuOperator", fmt::format("ClusterPolicy {} is ready: {}", name, parts));
+    } else {
+      findings.Warn("GpuOperator",
+                    fmt::format("ClusterPolicy {} is {}: {}", name,
+                                state.empty() ? "without a state" : state, parts),
+                    "kubectl get pods -A -l app.kubernetes.io/part-of=gpu-operator");
+    }
+    if (Enabled(policy, "migManager")) {
+      findings.Fail("MigManager", "the GPU Operator's MIG manager is on: it partitions GPUs too",
+                    fmt::format("kubectl patch clusterpolicy {} --type merge -p "
+                                "'{{\"spec\":{{\"migManager\":{{\"enabled\":false}}}}}}'",
+                                name));
+    } else {
+      findings.Ok("MigManager", "the GPU Operator's MIG manager is off");
+    }
+  }
+  if (policies.items.empty()) {
+    findings.Warn("GpuOperator", "the GPU Operator has no ClusterPolicy, so it does nothing",
+                  "create one, or uninstall it");
+  }
+}
+
+void CheckMigConfig(const Snapshot& snapshot, Findings& findings) {
+  std::vector<std::string> nodes;
+  for (const NodeFacts& node : snapshot.nodes.items) {
+    const std::string config = node.Label("nvidia.com/mig.config");
+    if (node.Labelled() && !config.empty())
+      nodes.push_back(fmt::format("{}={}", node.name, config));
+  }
+  findings.WarnIfAny(
+      "MigConfigLabel", nodes,
+      "labelled nodes have nvidia.com/mig.config, by which mig-parted partitions them",
+      "kubectl label node NODE nvidia.com/mig.config-, once the MIG manager is off",
+      "no labelled node has nvidia.com/mig.config");
+}
+
+}  // namespace
+
+void CheckDevicePlugins(const Snapshot& snapshot, Findings& findings) {
+  findings.Begin("Device plugins and operators");
+  CheckPolicy(snapshot, findings);
+  const Status& read = !snapshot.daemon_sets.status.ok() ? snapshot.daemon_sets.status
+                       : !snapshot.pods.status.ok()      ? snapshot.pods.status
+                                                         : snapshot.nodes.status;
+  if (!read.ok()) return findings.Unread("DevicePlugin", "DaemonSets, pods and nodes", read);
+  const std::vector<Found> plugins = FindPlugins(snapshot);
+  if (snapshot.AgentConfig("devicePlugin", "mode") == "nvidia") {
+    CheckNvidia(snapshot, plugins, findings);
+  } else {
+    CheckBuiltin(plugins, findings);
+  }
+  CheckNebuly(snapshot, plugins, findings);
+  CheckMigConfig(snapshot, findings);
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,151 @@
+// How containers get their devices: the container runtime, RuntimeClass, NVIDIA's container
+// toolkit.
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+#include "cmd/clustercheck/topics.h"
+
+namespace nos::cmd {
+namespace {
+
+// "containerd://1.7.27-k3s1" -> {1, 7}
+std::optional<std::pair<int64_t, int64_t>> VersionOf(std::string_view runtime) {
+  const size_t at = runtime.find("://");
+  if (at == std::string_view::npos) return std::nullopt;
+  const auto parts = Split(runtime.substr(at + 3), '.');
+  if (parts.size() < 2) return std::nullopt;
+  const auto major = ParseInt(parts[0]), minor = ParseInt(parts[1]);
+  if (!major || !minor) return std::nullopt;
+  return std::pair{*major, *minor};
+}
+
+enum class Cdi { kOn, kOptional, kNone, kUnknown };
+// Sources: containerd 1.7 reads CDI specifications if its configuration enables them, 2.0 by
+// default; CRI-O by default from 1.28 on.
+Cdi CdiOf(std::string_view runtime) {
+  const auto version = VersionOf(runtime);
+  if (!version) return Cdi::kUnknown;
+  if (runtime.starts_with("containerd://")) {
+    if (*version >= std::pair<int64_t, int64_t>{2, 0}) return Cdi::kOn;
+    return *version >= std::pair<int64_t, int64_t>{1, 7} ? Cdi::kOptional : Cdi::kNone;
+  }
+  if (runtime.starts_with("cri-o://")) {
+    return *version >= std::pair<int64_t, int64_t>{1, 28} ? Cdi::kOn : Cdi::kOptional;
+  }
+  return Cdi::kUnknown;
+}
+
+void CheckCdi(const Snapshot& snapshot, Findings& findings) {
+  if (!snapshot.nodes.status.ok()) {
+    return findings.Unread("ContainerRuntime", "nodes", snapshot.nodes.status);
+  }
+  const bool needs_cdi = snapshot.AgentConfig("devicePlugin", "handover") == "cdi";
+  std::vector<std::string> without, optional, unknown;
+  std::map<std::string, size_t> on;
+  for (const NodeFacts& node : snapshot.nodes.items) {
+    if (!node.Labelled()) continue;
+    const std::string name = fmt::format("{} ({})", node.name, node.runtime);
+    const Cdi cdi = CdiOf(node.runtime);
+    if (cdi == Cdi::kOn) ++on[node.runtime];
+    if (cdi == Cdi::kNone) without.push_back(name);
+    if (cdi == Cdi::kOptional) optional.push_back(name);
+    if (cdi == Cdi::kUnknown) unknown.push_back(name);
+  }
+  std::string fine;
+  for (const auto& [runtime, count] : on) {
+    fine += fmt::format("{}{} on {}", fine.empty() ? "" : ", ", runtime, Count(count, "node"));
+  }
+  if (on.empty() && without.empty() && optional.empty() && unknown.empty()) {
+    return findings.NotChecked("ContainerRuntime", "no node is labelled");
+  }
+  if (!without.empty() && needs_cdi) {
+    findings.Fail("ContainerRuntime",
+                  "runtimes do not read CDI specifications, and handover is cdi",
+                  "use containerd 2.0 or CRI-O 1.28, or devicePlugin.handover=auto", without);
+  } else if (!without.empty()) {
+    findings.Warn("ContainerRuntime", "runtimes do not read CDI specifications",
+                  "the agent hands over device nodes there (handover auto or devices)", without);
+  }
+  if (!optional.empty()) {
+    findings.Warn("ContainerRuntime", "runtimes read CDI specifications only if configured to",
+                  needs_cdi ? "check enable_cdi in the runtime's configuration"
+                            : "handover auto finds out; the agent's log has its choice",
+                  optional);
+  }
+  if (!unknown.empty()) {
+    findings.Warn("ContainerRuntime", "runtimes that nos does not know",
+                  "set devicePlugin.handover by hand (docs/install.md)", unknown);
+  }
+  if (!on.empty()) findings.Ok("ContainerRuntime", fine + " read CDI specifications");
+}
+
+void CheckRuntimeClass(const Snapshot& snapshot, Findings& findings) {
+  if (!snapshot.runtime_classes.status.ok()) {
+    return findings.Unread("RuntimeClass", "RuntimeClasses", snapshot.runtime_classes.status);
+  }
+  const auto exists = [&](const std::string& name) {
+    for (const std::string& one : snapshot.runtime_classes.items) {
+      if (one.starts_with(name + "=")) return true;
+    }
+    return false;
+  };
+  std::vector<std::string> missing;
+  for (const WorkloadFacts* agent : snapshot.Running("agent")) {
+    if (!agent->runtime_class.empty() && !exists(agent->runtime_class)) {
+      missing.push_back(agent->runtime_class);
+    }
+  }
+  findings.FailIfAny("RuntimeClass", missing, "the agent names a RuntimeClass that does not exist",
+                     "install the GPU Operator's toolkit, or clear migAgent.runtimeClassName",
+                     exists("nvidia")
+                         ? "RuntimeClass nvidia exists"
+                         : "there is no RuntimeClass nvidia, and the agent needs none");
+}
+
+// Source: NVIDIA container toolkit, accept-nvidia-visible-devices-envvar-when-unprivileged
+// (default true): any pod may then name all GPUs.
+void CheckVisibleDevices(const Snapshot& snapshot, Findings& findings) {
+  constexpr std::string_view kVariable = "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED";
+  const std::string code = "VisibleDevicesVariable";
+  if (!snapshot.daemon_sets.status.ok()) {
+    return findings.Unread(code, "DaemonSets", snapshot.daemon_sets.status);
+  }
+  const WorkloadFacts* toolkit = nullptr;
+  for (const WorkloadFacts& one : snapshot.daemon_sets.items) {
+    if (one.name.find("nvidia-container-toolkit") != std::string::npos ||
+        one.HasImage("nvidia/container-toolkit")) {
+      toolkit = &one;
+    }
+  }
+  if (toolkit == nullptr) {
+    return findings.NotChecked(
+        code, "the nodes' /etc/nvidia-container-runtime/config.toml cannot be seen from here",
+        "where NVIDIA's runtime is installed, set "
+        "accept-nvidia-visible-devices-envvar-when-unprivileged = false, so that no pod reaches a "
+        "GPU that it was not given");
+  }
+  if (toolkit->Environment(kVariable).value_or("true") != "false") {
+    return findings.Warn(
+        code,
+        "a pod that sets NVIDIA_VISIBLE_DEVICES=all and uses NVIDIA's runtime reaches every GPU of "
+        "its node",
+        fmt::format("set {}=false in toolkit.env of the GPU Operator", kVariable),
+        {toolkit->Key()});
+  }
+  findings.Ok(code, "pods get no GPU by setting NVIDIA_VISIBLE_DEVICES");
+}
+
+}  // namespace
+
+void CheckRuntime(const Snapshot& snapshot, Findings& findings) {
+  findings.Begin("Container runtime");
+  CheckCdi(snapshot, findings);
+  CheckRuntimeClass(snapshot, findings);
+  CheckVisibleDevices(snapshot, findings);
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,22 @@
+// Tries what the agent does, on idle GPUs: creates a MIG instance and removes it where MIG mode is
+// on, or starts an MPS daemon and ends it. MIG mode and compute mode are never changed; a GPU with
+// programs or instances is not touched, and the findings say why.
+#pragma once
+
+#include <string>
+
+#include "cmd/findings/finding.h"
+#include "cmd/nodecheck/machine.h"
+
+namespace nos::cmd {
+
+struct TrialOptions {
+  // Run with the instance or share as its only GPU; it succeeds if it exits with 0. "": none.
+  std::string program;
+  std::string mps_folder;  // for the daemon's pipes and logs; must exist
+};
+
+void TryGpus(device::NvmlBackend& backend, const Machine& machine, const TrialOptions& options,
+             Findings& findings);
+
+}  // namespace nos::cmd

@@ -1,0 +1,127 @@
+#include "scheduling/explain/quotas.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "scheduling/framework.h"
+#include "scheduling/quota_plugin.h"
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::ClusterSnapshot;
+using cluster::NodeInfo;
+using cluster::Pod;
+using quota::ChargeRules;
+using quota::Refusal;
+
+// The empty node could hold what the pod requests. A hybrid node advertises a slice only when its
+// GPUs are partitioned for it.
+bool IsLargeEnough(const NodeInfo& node, const cluster::ResourceVector& asked) {
+  return std::ranges::all_of(asked.entries(), [&](const auto& entry) {
+    return (node.gpus.whole && cluster::IsManagedOn(node, entry.first)) ||
+           entry.second <= node.allocatable.Get(entry.first);
+  });
+}
+
+// A node for each different charge of the pod, the least first, among sufficiently large nodes.
+// Null: any node.
+std::vector<const cluster::Node*> NodesByCharge(const Pod& pod, const ClusterSnapshot& snapshot,
+                                                const ChargeRules& rules) {
+  if (!quota::DependsOnNode(pod)) return {nullptr};
+  const cluster::ResourceVector asked = cluster::RequestsOf(pod);
+  std::map<quota::GpuWorth, const cluster::Node*> by_worth;
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const NodeInfo& node = snapshot.node(i);
+    if (!IsLargeEnough(node, asked)) continue;
+    by_worth.try_emplace(quota::GpuWorthOf(node.node.get(), rules), node.node.get());
+  }
+  if (by_worth.empty()) return {nullptr};
+  std::vector<const cluster::Node*> nodes;
+  for (const auto& [worth, node] : by_worth) nodes.push_back(node);
+  return nodes;
+}
+
+// The refusal on the node where the least is missing. Absent: some node is not refused.
+std::optional<Refusal> RefusalOf(const ExplainInput& input, size_t account) {
+  const ChargeRules& rules = input.framework.quotas()->options().charges;
+  std::optional<Refusal> least;
+  for (const cluster::Node* node : NodesByCharge(input.pod, input.snapshot, rules)) {
+    quota::Amounts charge = quota::ChargeOf(input.pod, node, rules);
+    charge.Add(input.charged_with_it);
+    auto refusal = input.balance->WhyNot(account, charge);
+    if (!refusal) return std::nullopt;
+    if (!least || refusal->Lack() < least->Lack()) least = std::move(refusal);
+  }
+  return least;
+}
+
+// True if the pod fits somewhere once pods end whose quota has a part in the refusal.
+bool FitsWithoutHolders(const ExplainInput& input, const Refusal& refusal) {
+  if (refusal.held < refusal.Lack()) return false;
+  const auto own = input.balance->AccountOf(input.pod.meta.ns);
+  ClusterSnapshot without = input.snapshot;
+  for (size_t i = 0; i < input.snapshot.size(); ++i) {
+    const NodeInfo& node = input.snapshot.node(i);
+    for (const auto& other : node.pods) {
+      const auto account = input.balance->AccountOf(other->meta.ns);
+      const bool holds =
+          refusal.kind == Refusal::Kind::kNothingIdle ? account.has_value() : account == own;
+      if (holds) (void)without.Vacate(*other, node.node->meta.name);  // the pod is on the node
+    }
+  }
+  return input.partitioning.Schedule(input.pod, without).node != nullptr;
+}
+
+}  // namespace
+
+void AskQuota(const ExplainInput& input, Explanation& why) {
+  if (input.balance == nullptr || input.framework.quotas() == nullptr) return;
+  const auto account = input.balance->AccountOf(input.pod.meta.ns);
+  if (!account) return;
+  const auto refusal = RefusalOf(input, *account);
+  if (!refusal) return;
+  why.quota = refusal->Text();
+  why.for_quota = refusal->Remedy();
+  if (input.framework.Schedule(input.pod, input.snapshot).node != nullptr) return;
+  why.for_quota += FitsWithoutHolders(input, *refusal)
+                       ? "; if you raise it, no node has room for the pod until others end"
+                       : "; even then no node has room for it now";
+}
+
+Admitted AdmittedBy(const quota::Balance& balance, const Framework& framework, const Pod& pod,
+                    const ClusterSnapshot& snapshot) {
+  const auto account = balance.AccountOf(pod.meta.ns);
+  if (framework.quotas() == nullptr || !account) return {};
+  const ChargeRules& rules = framework.quotas()->options().charges;
+  const auto why_not = [&](const cluster::Node* node) {
+    return balance.WhyNot(*account, quota::ChargeOf(pod, node, rules));
+  };
+  Admitted admitted;
+  if (!quota::DependsOnNode(pod)) {
+    admitted.refusal = why_not(nullptr);
+    admitted.everywhere = !admitted.refusal;
+    return admitted;
+  }
+  std::map<quota::GpuWorth, std::optional<Refusal>> by_worth;
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const cluster::Node* node = snapshot.node(i).node.get();
+    const auto [one, fresh] = by_worth.try_emplace(quota::GpuWorthOf(node, rules));
+    if (fresh) one->second = why_not(node);
+    if (!one->second) admitted.nodes.push_back(i);
+    if (one->second && !admitted.refusal) admitted.refusal = one->second;
+  }
+  admitted.everywhere = admitted.nodes.size() == snapshot.size();
+  return admitted;
+}
+
+quota::Amounts ChargeFor(const Framework& framework, const Pod& pod, const cluster::Node* node,
+                         const ClusterSnapshot& snapshot) {
+  if (framework.quotas() == nullptr) return {};
+  const ChargeRules& rules = framework.quotas()->options().charges;
+  if (node != nullptr) return quota::ChargeOf(pod, node, rules);
+  return quota::ChargeOf(pod, NodesByCharge(pod, snapshot, rules).front(), rules);
+}
+
+}  // namespace nos::scheduling

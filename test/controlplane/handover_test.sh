@@ -1,0 +1,244 @@
+#!/usr/bin/env bash
+# Containers get the devices of their slice and no others, by each hand-over, with a real kubelet,
+# containerd and runc on the real control plane. Terminals stand for the device nodes of the driver:
+# they can be opened, and no container has them otherwise. The driver's /proc and files are doubled too.
+#
+#   handover_test.sh SCRIPT BUILD_FOLDER     with NOS_CONTROLPLANE_DIR
+# shellcheck source=test/controlplane/check.sh
+. "$(dirname "$0")/check.sh"
+build=$2 node=handover-$$ team=team-handover-$$ release=nos-handover
+# shellcheck source=test/controlplane/real_node.sh
+. "$(dirname "$0")/real_node.sh"
+
+# The node's machine: three GPUs, of which /dev/nvidia20 and 21 are in MIG mode; the instance with number n of GPU 20 has the
+# capabilities 22+2n and 23+2n, of GPU 21 42+2n and 43+2n. /dev/nvidia62 has MIG off. Their nodes are not on the host, as in the issue
+# dra-driver-nvidia-gpu 787.
+readonly tty=4 control=18 uvm=19 gpu=20 other_gpu=21 whole_gpu=62
+capability() { echo $((22 + 2 * $1)); }
+make_machine() {
+  local minor instance folder libraries=$work/driver/usr/lib/x86_64-linux-gnu each
+  echo "{\"node\": \"$node\", \"gpus\": [{\"model\": \"A100-40GB\"}, {\"model\": \"A100-40GB\"},
+    {\"model\": \"H100-80GB\", \"mig\": false}]}" >"$work/gpus.json"
+  mkdir -p "$work/dev" "$libraries" "$work/mounts"
+  mknod "$work/dev/nvidiactl" c $tty $control
+  mknod "$work/dev/nvidia-uvm" c $tty $uvm
+  for minor in $gpu $other_gpu $whole_gpu; do mknod "$work/dev/nvidia$minor" c $tty "$minor"; done
+  for each in cuda nvidia-ml nvidia-ptxjitcompiler nvidia-opencl nvidia-cfg nvidia-allocator; do
+    echo "$each 550.54.15" >"$libraries/lib$each.so.550.54.15"
+    ln -s "lib$each.so.550.54.15" "$libraries/lib$each.so.1"
+  done
+  printf 'Character devices:\n  1 mem\n  %d nvidia\n  %d nvidia-caps\n' $tty $tty >"$work/proc-devices"
+  for instance in $(seq 0 9); do
+    folder=$work/proc-driver/nvidia/capabilities/gpu$gpu/mig/gi$instance
+    mkdir -p "$folder/ci0"
+    echo "DeviceFileMinor: $(capability "$instance")" >"$folder/access"
+    echo "DeviceFileMinor: $(($(capability "$instance") + 1))" >"$folder/ci0/access"
+    folder=${folder/gpu$gpu/gpu$other_gpu}
+    mkdir -p "$folder/ci0"
+    echo "DeviceFileMinor: $(($(capability "$instance") + 20))" >"$folder/access"
+    echo "DeviceFileMinor: $(($(capability "$instance") + 21))" >"$folder/ci0/access"
+  done
+}
+# describe_gpus: the driver's list, once it has UUIDs.
+describe_gpus() {
+  local index=0 uuid folder minors=("$gpu" "$other_gpu" "$whole_gpu")
+  "$build/nos" agent --once --print --nvml-library "$build/test/doubles/nvml/libnvidia-ml.so.1" >/dev/null ||
+    fail "the doubled driver does not answer"
+  while read -r uuid; do
+    folder=$work/proc-driver/nvidia/gpus/0000:0$((index + 1)):00.0
+    mkdir -p "$folder"
+    printf 'GPU UUID: %s\nDevice Minor: %d\n' "$uuid" "${minors[index]}" >"$folder/information"
+    index=$((index + 1))
+  done < <(grep -oE '"uuid": *"GPU-[^"]*"' "$work/gpus.json" | grep -oE 'GPU-[^"]*')
+  [ "$index" = 3 ] || fail "the double has $index GPUs"
+}
+# instance_at START: the number of the GPU instance there, of the first GPU.
+instance_at() {
+  tr -d ' \n' <"$work/gpus.json" | grep -oE "\"id\":[0-9]+,\"profile\":\"[^\"]*\",\"start\":$1," |
+    grep -oE '[0-9]+' | head -n 1
+}
+# start_agent HANDOVER [COMMAND]: in mount namespaces in which /proc shows the driver; the command
+# is done there before. `cdi` is the folder of specifications.
+start_agent() {
+  cat >"$work/agent.yaml" <<Y
+apiVersion: config.nos.nebuly.com/v1alpha1
+kind: MigAgentConfig
+health: {healthProbeBindAddress: "0"}
+metrics: {bindAddress: "0"}
+reportConfigIntervalSeconds: 0.5
+hybrid: {wholeOnMigNodes: true}
+devicePlugin:
+  mode: builtin
+  folder: $work/node/kubelet/device-plugins
+  handover: $1
+  cdiFolder: $cdi
+podResourcesSocket: $work/node/kubelet/pod-resources/kubelet.sock
+nvmlLibrary: $build/test/doubles/nvml/libnvidia-ml.so.1
+driverRoot: $work/driver
+driverRootOnHost: $work/driver
+deviceRoot: /proc/$(tr -d ' ' <"$work/node/first.pid")/root/dev
+Y
+  cat >"$work/agent.sh" <<Y
+set -e
+mount --bind $work/proc-driver /proc/driver
+mount --bind $work/proc-devices /proc/devices
+${2:-}
+exec $build/nos agent --config $work/agent.yaml --kubeconfig $work/agent.kubeconfig
+Y
+  NODE_NAME=$node unshare --mount bash "$work/agent.sh" >>"$work/agent.log" 2>&1 &
+  pid[agent]=$!
+  disown
+}
+stop_agent() {
+  kill "${pid[agent]}"
+  timeout 20 tail -s 0.1 -f /dev/null --pid="${pid[agent]}"
+}
+# handover REASON: waits until the node's condition is this.
+handover() { shows '.status.conditions[?(@.type=="nos.nebuly.com/DeviceHandover")].reason' "$1"; }
+# create_pod NAME RESOURCE: sets NVIDIA_VISIBLE_DEVICES as images do, and makes nodes of all devices.
+create_pod() {
+  local numbers
+  numbers=$(seq -f "$tty:%g" $control 62 | tr '\n' ' ')
+  expect created from "
+apiVersion: v1
+kind: Pod
+metadata: {name: $1, namespace: $team}
+spec:
+  hostNetwork: true
+  tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+  terminationGracePeriodSeconds: 5
+  containers:
+  - name: main
+    image: docker.io/nos-test/sleeper:1
+    imagePullPolicy: Never
+    env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: PROBE, value: '$numbers'}]
+    resources: {limits: {nvidia.com/$2: 1}}
+" k create
+}
+# sees NAME START VISIBLE: the pod's container has the devices of the instance there and no others.
+sees() {
+  local own
+  own=$(capability "$(instance_at "$2")")
+  has "$1" "$3" "/dev/nvidia$gpu $tty:$gpu" "/dev/nvidia-caps/nvidia-cap$own $tty:$own" \
+    "/dev/nvidia-caps/nvidia-cap$((own + 1)) $tty:$((own + 1))"
+}
+# has NAME VISIBLE DEVICE...: the devices of the pod's container, beside those of every container.
+# A terminal that the machine does not have lets itself be opened as far as its driver (ENXIO, 6).
+has() {
+  local said want got number
+  said=$(cat "$work/node/logs/${team}_$1"_*/main/*.log)
+  want=$(printf '%s\n' "/dev/nvidiactl $tty:$control" "/dev/nvidia-uvm $tty:$uvm" "${@:3}" | sort)
+  got=$(grep -oE 'device .* (opened|error 6)$' <<<"$said" | cut -d' ' -f2,3 | sort)
+  [ "$got" = "$want" ] || fail "pod $1 should have
+$want
+and says: $said"
+  for number in $(seq $control 62); do
+    if grep -q ":$number\$" <<<"$want"; then
+      grep -qE "probe $tty:$number (0|6)$" <<<"$said" || fail "pod $1 cannot use $tty:$number: $said"
+    else
+      grep -q "probe $tty:$number 1$" <<<"$said" || fail "pod $1 can use $tty:$number: $said"
+    fi
+  done
+  for number in x86_64-linux-gnu 64; do
+    grep -qE "library /usr/lib/?$number/libcuda.so.1 cuda 550.54.15$" <<<"$said" || fail "pod $1 lacks the driver: $said"
+  done
+  grep -q "NVIDIA_VISIBLE_DEVICES=$2\$" <<<"$said" || fail "pod $1 should have $2: $said"
+}
+waits_without_container() {
+  expect 'condition met' k wait "pod/$1" -n "$team" --for=jsonpath='{.status.conditions[0].reason}'=Unschedulable --timeout 60s
+  expect '^$' k get pod "$1" -n "$team" -o jsonpath='{.status.containerStatuses}'
+}
+
+say "a node with three GPUs joins"
+make_machine
+export NOS_NODE_DEVICES=$work/dev
+join_node 3
+describe_gpus
+permit_agent
+cdi=$work/node/cdi
+
+say "auto: containerd 2 reads CDI specifications, and the node says so"
+start_agent auto
+handover ContainerDeviceInterface
+expect 'containerd://2' k get node "$node" -o \
+  jsonpath='{.status.conditions[?(@.type=="nos.nebuly.com/DeviceHandover")].message}'
+shows '.status.capacity.nvidia\.com/gpu' 3 # before a pod asks
+shows '.status.allocatable.nvidia\.com/gpu' 0
+plan 1 3g.20gb@4,1g.5gb@0
+allocatable 3g.20gb 1
+allocatable 1g.5gb 1
+[ ! -e "/proc/$(tr -d ' ' <"$work/node/first.pid")/root/dev/nvidia-caps" ] || fail "the host has capabilities"
+create_pod large mig-3g.20gb
+create_pod small mig-1g.5gb
+running large
+running small
+sees large 4 void
+sees small 0 void
+
+say "of several devices the kubelet gives the one on the fullest GPU"
+expect deleted k delete pod small -n "$team"
+expect annotated k annotate node "$node" --overwrite nos.nebuly.com/spec-partitioning-plan=2 \
+  nos.nebuly.com/spec-layout-1=1g.5gb@0,1g.5gb@1,1g.5gb@2,1g.5gb@3,1g.5gb@4,1g.5gb@5
+allocatable 1g.5gb 7
+create_pod small mig-1g.5gb
+running small
+sees small 0 void
+
+say "a whole GPU, on the same node"
+expect annotated k annotate node "$node" --overwrite nos.nebuly.com/spec-partitioning-plan=3 nos.nebuly.com/spec-layout-2=gpu@0
+shows '.status.allocatable.nvidia\.com/gpu' 1
+create_pod whole gpu
+running whole
+has whole void "/dev/nvidia$whole_gpu $tty:$whole_gpu"
+expect deleted k delete pod whole -n "$team"
+
+say "a specification that another program removes is written again"
+rm "$cdi"/nos.nebuly.com-gpu.json
+within 30 grep -q MIG- "$cdi"/nos.nebuly.com-gpu.json
+expect deleted k delete pod small -n "$team"
+create_pod again mig-1g.5gb
+running again
+sees again 0 void
+
+say "devices: the kubelet passes them on"
+expect deleted k delete pod again large -n "$team"
+stop_agent
+start_agent devices
+handover DeviceNodes
+allocatable 3g.20gb 1
+create_pod by-kubelet mig-3g.20gb
+running by-kubelet
+# The kubelet lets the pod's own variables win; the devices are the same.
+sees by-kubelet 4 all
+expect deleted k delete pod by-kubelet -n "$team"
+
+# fault COMMAND TEXT: with it no specification can be written, and the agent gives the reason.
+fault() {
+  stop_agent
+  start_agent cdi "$1"
+  handover SpecificationNotWritten
+  expect "$2" k get node "$node" -o \
+    jsonpath='{.status.conditions[?(@.type=="nos.nebuly.com/DeviceHandover")].message}'
+  expect SpecificationNotWritten k get events -A --field-selector "involvedObject.name=$node,type=Warning"
+  allocatable 3g.20gb 0
+  create_pod "waits-$3" mig-3g.20gb
+  waits_without_container "waits-$3"
+  expect deleted k delete pod "waits-$3" -n "$team"
+}
+say "the folder of specifications is full, read-only or missing: no pod starts, and the node says why"
+fault "mount -t tmpfs -o size=4k tmpfs $cdi" "$cdi.*No space left" full
+fault "mount --bind $cdi $cdi && mount -o remount,bind,ro $cdi" "$cdi.*Read-only" read-only
+cdi=$work/none/cdi
+fault "" "$cdi.*No such file" missing
+cdi=$work/node/cdi
+
+say "once it can be written, pods get their devices"
+stop_agent
+start_agent cdi
+handover ContainerDeviceInterface
+allocatable 3g.20gb 1
+create_pod healed mig-3g.20gb
+running healed
+sees healed 4 void
+if grep forbidden "$work/agent.log"; then fail "a permission is missing"; fi
+say ok

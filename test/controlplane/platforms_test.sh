@@ -1,0 +1,227 @@
+#!/usr/bin/env bash
+# Tests what the chart offers for each platform: the values files of deploy/helm/nos/platforms, which
+# the real API server takes with its schema and Pod Security; variables, volumes, proxies, mirrors,
+# architectures; labels of the Prometheus operator's objects; the dashboard's route; who may read quotas.
+#
+#   platforms_test.sh SCRIPT BUILD     with NOS_CONTROLPLANE_DIR
+# shellcheck source=test/controlplane/check.sh
+. "$(dirname "$0")/check.sh"
+dir=$NOS_CONTROLPLANE_DIR
+nos=$2/nos
+chart=$(cd "$(dirname "$0")/../.." && pwd)/deploy/helm/nos
+if [ ! -f "$dir/kubeconfig" ]; then
+  echo "skipped: no control plane in $dir (script/controlplane up says why)"
+  exit 77
+fi
+use_plane
+namespace=platforms-$$
+work=$(mktemp -d)
+end() {
+  "$kubectl" delete clusterrole "$namespace-quotas-view" --ignore-not-found >/dev/null 2>&1
+  "$kubectl" delete namespace "$namespace" "$namespace-agents" --wait=false >/dev/null 2>&1
+  [ -z "${proxy:-}" ] || kill "$proxy"
+  rm -rf "$work"
+}
+trap end EXIT
+render() { "$helm" template nos "$chart" -n "$namespace" --kube-version 1.28.0 "$@"; }
+only() { render -s "templates/$1.yaml" "${@:2}"; }
+count() { "${@:2}" | grep -cE -- "$1"; }
+dry_run() { k apply --server-side --dry-run=server --validate=strict -f -; }
+all=(--set autoscaler.enabled=true --set telemetry.enabled=true --set telemetry.certificateSecret=c
+  --set telemetry.tokensSecret=t)
+daemons='partitioner scheduler operator autoscaler telemetry agent'
+value_of() { case $1 in partitioner) echo gpuPartitioner ;; agent) echo gpuPartitioner.migAgent ;; *) echo "$1" ;; esac }
+
+# The namespace of the release takes unprivileged pods only; agents have their own.
+restricted=pod-security.kubernetes.io
+expect created k create namespace "$namespace"
+expect labeled k label namespace "$namespace" $restricted/{enforce,warn}=restricted
+expect created k create namespace "$namespace-agents"
+expect labeled k label namespace "$namespace-agents" $restricted/{enforce,warn}=privileged
+# platform FILE...: what the values of a platform render, in the namespaces of this test
+platform() {
+  local file values=()
+  for file in "$@"; do values+=(-f "$chart/platforms/$file.yaml"); done
+  render "${all[@]}" "${values[@]}" | sed "s/nos-agents/$namespace-agents/; s/namespace: gpu-operator/namespace: $namespace/"
+}
+accepted_on() { platform "$@" | dry_run; }
+for file in "$chart"/platforms/*.yaml; do
+  name=$(basename "$file" .yaml)
+  expect 'scheduler serverside-applied' accepted_on "$name"
+done
+# Pod Security: only the agent is privileged, and it warns where it has no namespace of its own.
+apart=(--set "gpuPartitioner.migAgent.namespace=$namespace-agents")
+safe() { render "${all[@]}" "${apart[@]}" "$@" | dry_run; }
+expect_no 'would violate PodSecurity' safe
+expect_no 'would violate PodSecurity' safe -f "$chart/platforms/openshift.yaml" "${apart[@]}"
+expect_no 'would violate PodSecurity' accepted_on talos
+unsafe() { render | dry_run; }
+expect 'would violate PodSecurity "restricted:latest".*privileged' unsafe
+expect 'pod-security.kubernetes.io/enforce: privileged' only agent "${apart[@]}"
+expect_no 'kind: Namespace' only agent "${apart[@]}" --set gpuPartitioner.migAgent.createNamespace=false
+expect_no 'kind: Namespace' only agent
+expect "^2$" count 'kind: ResourceQuota' only critical-pods "${apart[@]}"
+expect "^1$" count 'kind: ResourceQuota' only critical-pods
+expect "matchNames: .$namespace-agents" only service-monitor --set metrics.serviceMonitor.enabled=true "${apart[@]}"
+refuse 'namespace' render --set gpuPartitioner.migAgent.namespace=Agents
+
+# OpenShift: no user is fixed, and the agent may use the privileged constraints.
+expect_no 'runAsUser: 65532|runAsGroup|fsGroup' platform openshift
+expect 'runAsNonRoot: true' platform openshift
+expect 'system:openshift:scc:privileged' platform openshift gpu-operator
+expect_no 'openshift' render "${all[@]}"
+# Folders of the nodes, as the agent reads and mounts them.
+for at in 'gpu-operator /run/nvidia/driver' 'gke /home/kubernetes/bin/nvidia' 'aks /usr/local/nvidia' \
+  'talos /usr/local/glibc' 'eks /' 'k3s /' 'kubeadm /'; do
+  expect "driverRootOnHost: ${at#* }$" platform "${at% *}"
+  expect "hostPath: \{path: ${at#* }, type: Directory\}" platform "${at% *}"
+done
+expect 'hostPath: \{path: /var/cdi/dynamic' platform talos
+expect 'handover: cdi' platform talos
+expect 'hostPath: \{path: /var/run/cdi' platform gke
+expect 'mode: nvidia' platform gpu-operator-nvidia-plugin
+expect 'runtimeClassName: nvidia' platform gpu-operator-nvidia-plugin
+expect_no 'kind: DaemonSet|name: nos-gpu-partitioner' platform eks-bottlerocket
+# nos takes what each platform's values make of the agent's configuration.
+for file in "$chart"/platforms/*.yaml; do
+  platform "$(basename "$file" .yaml)" | awk '/^  config.yaml: \|/ {on = 1; text = ""; next}
+    on && /^    / {text = text substr($0, 5) "\n"; next}
+    on {if (text ~ "kind: MigAgentConfig") printf "%s", text; on = 0}' >"$work/agent.yaml"
+  [ -s "$work/agent.yaml" ] || continue
+  expect 'kind: MigAgentConfig' env NODE_NAME=n "$nos" agent --config "$work/agent.yaml" --print-config
+done
+
+# Variables and volumes, of all daemons and of one.
+extra=(--set-json 'extraEnv=[{"name":"ALL","value":"1"}]'
+  --set-json 'extraVolumes=[{"name":"all","emptyDir":{}}]'
+  --set-json 'extraVolumeMounts=[{"name":"all","mountPath":"/all"}]')
+everywhere() { render "${all[@]}" "${extra[@]}"; }
+expect '^6$' count 'name: ALL$' everywhere
+expect '^6$' count 'mountPath: /all$' everywhere
+whole() { everywhere | dry_run; }
+expect 'serverside-applied' whole
+for daemon in $daemons; do
+  at=$(value_of "$daemon")
+  one() {
+    only "$daemon" "${all[@]}" "${extra[@]}" --set-json "$at.extraEnv=[{\"name\":\"ONE\",\"value\":\"1\"}]" \
+      --set-json "$at.extraVolumes=[{\"name\":\"one\",\"hostPath\":{\"path\":\"/one\"}}]" \
+      --set-json "$at.extraVolumeMounts=[{\"name\":\"one\",\"mountPath\":\"/one\"}]"
+  }
+  for part in 'name: ONE$' 'name: ALL$' 'mountPath: /one$' 'mountPath: /all$' 'path: /one$'; do expect "$part" one; done
+  taken() { one | dry_run; }
+  expect 'serverside-applied' taken
+done
+refuse 'mountPath' render --set-json 'extraVolumeMounts=[{"name":"all"}]'
+
+# A mirror, and secrets to pull from it.
+images() { render "${all[@]}" "$@" | grep -E '^ +image:' | sort -u; }
+expect '^ +image: "?mirror.test:5000/nos:0.1.0"?$' images --set image.registry=mirror.test:5000
+expect '^ +image: "?mirror.test/cache/team/nos:v1"?$' images --set image.registry=mirror.test/cache/ \
+  --set image.repository=registry.test:443/team/nos,image.tag=v1
+expect '^ +image: "?mirror.test/team/nos:0.1.0"?$' images --set global.imageRegistry=mirror.test,image.repository=team/nos
+expect_no 'other.test' images --set global.imageRegistry=other.test,image.registry=mirror.test
+expect '^ +image: "?one.test/nos:0.1.0"?$' images --set image.registry=mirror.test,scheduler.image.registry=one.test
+pulling() {
+  render "${all[@]}" --set-json 'global.imagePullSecrets=["a",{"name":"b"}]' --set-json 'imagePullSecrets=[{"name":"c"}]' \
+    --set-json 'gpuPartitioner.imagePullSecrets=[{"name":"b"}]'
+}
+for secret in a b c; do expect '^6$' count "^ +- name: $secret$" pulling; done
+
+# Architectures of the image.
+expect '^8$' count 'key: kubernetes.io/arch' render "${all[@]}"
+# In addition to the user's own terms: in each of them, and in each of the agent's three.
+terms='scheduler.affinity={"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+  {"matchExpressions":[{"key":"zone","operator":"Exists"}]},{"matchExpressions":[{"key":"rack","operator":"Exists"}]}]}}}'
+expect '^2$' count 'key: kubernetes.io/arch' only scheduler --set-json "$terms"
+expect '^2$' count '^ +- arm64$' only scheduler --set-json "$terms" --set 'image.architectures={arm64}'
+expect '^3$' count 'key: kubernetes.io/arch' only agent
+expect_no 'kubernetes.io/arch' render "${all[@]}" --set 'image.architectures=null'
+
+# kube-prometheus-stack selects its own objects by the label release.
+monitored() { render "${all[@]}" --set metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true "$@"; }
+expect '^7$' count 'release: stack$' monitored --set metrics.labels.release=stack
+expect '^6$' count 'release: other$' monitored --set metrics.labels.release=stack,metrics.serviceMonitor.labels.release=other
+# The GPU Operator's DCGM exporter has the same series.
+expect 'gpuMetrics: true' only agent
+expect 'gpuMetrics: false' only agent --api-versions nvidia.com/v1/ClusterPolicy
+expect 'gpuMetrics: true' only agent --api-versions nvidia.com/v1/ClusterPolicy --set gpuPartitioner.migAgent.telemetry.gpuMetrics=true
+expect 'gpuMetrics: false' platform gpu-operator
+
+# A proxy: the variables of the pods, in a real nos. The proxy notes which hosts it is asked for.
+given=(--set proxy.httpsProxy=http://127.0.0.1:3128 --set proxy.noProxy='.corp.test\,10.0.0.0/8')
+expect_no 'proxy' render "${all[@]}"
+expect '^12$' count 'value: http://127.0.0.1:3128$' render "${all[@]}" "${given[@]}"
+expect 'value: \$\(KUBERNETES_SERVICE_HOST\),localhost,127.0.0.1,::1,.svc,.cluster.local,dcgm.gpu-operator,.corp.test,10.0.0.0/8' \
+  only agent "${given[@]}" --set gpuPartitioner.migAgent.telemetry.dcgmUrl=http://dcgm.gpu-operator:9400/metrics
+refuse 'httpsProxy' render --set proxy.httpsProxy=127.0.0.1:3128
+cat >"$work/proxy.mjs" <<'J'
+import {createServer} from 'node:http';
+import {appendFileSync, writeFileSync} from 'node:fs';
+const [, , folder] = process.argv;
+const server = createServer();
+server.on('connect', (request, socket) => {
+  appendFileSync(`${folder}/asked`, request.url + '\n');
+  socket.end('HTTP/1.1 403 Forbidden\r\n\r\n');
+});
+server.listen(0, '127.0.0.1', () => writeFileSync(`${folder}/port`, String(server.address().port)));
+J
+node "$work/proxy.mjs" "$work" &
+proxy=$!
+within 30 test -s "$work/port"
+: >"$work/asked"
+mapfile -t variables < <(only operator --set "proxy.httpsProxy=http://127.0.0.1:$(cat "$work/port")" \
+  --set proxy.noProxy=.corp.test | awk '/^ +- name: (https|no)_proxy$/ {name = $3; next}
+    name {sub("[$][(]KUBERNETES_SERVICE_HOST[)]", "127.0.0.9"); print name "=" $2; name = ""}')
+expect '^2$' echo "${#variables[@]}"
+through() { env "${variables[@]}" "$nos" top --once --server "$1"; }
+refuse 'CONNECT tunnel failed, response 403' through https://telemetry.example.test
+for host in nos-telemetry.nos.svc nos-telemetry.corp.test 127.0.0.9; do
+  refuse "$host" through "https://$host:1"
+done
+expect '^telemetry.example.test:443$' cat "$work/asked"
+
+# The Gateway API's own schema, with its CRDs, which stay: removing a kind can block the garbage
+# collector, which concurrent tests need.
+for kind in httproutes backendtlspolicies; do
+  crd=$("$controlplane" crd $kind)
+  case $? in
+    0) ;;
+    77) exit 77 ;;
+    *) fail "no CRD of $kind" ;;
+  esac
+  expect 'serverside-applied' k apply --server-side -f "$crd"
+  within 60 k get "$kind.gateway.networking.k8s.io"
+done
+route() {
+  only telemetry-routes --set telemetry.enabled=true --set telemetry.httpRoute.enabled=true \
+    --api-versions gateway.networking.k8s.io/v1/BackendTLSPolicy --set 'telemetry.httpRoute.hostnames={nos.example.test}' \
+    --set-json 'telemetry.httpRoute.parentRefs=[{"name":"public","namespace":"gateways"}]' | sed "${1:-}"
+}
+routed() { route "$@" | dry_run; }
+expect 'httproute.gateway.networking.k8s.io/nos-telemetry serverside-applied' routed
+expect 'backendtlspolicy.gateway.networking.k8s.io/nos-telemetry serverside-applied' routed
+refuse 'hosts.*field not declared in schema' routed 's/hostnames:/hosts:/'
+
+# Teams read their quotas by their usual roles, and cannot write them.
+"$helm" template "$namespace" "$chart" -n "$namespace" --kube-version 1.28.0 -s templates/quota-roles.yaml >"$work/roles"
+expect 'serverside-applied' k apply --server-side -f "$work/roles"
+for role in view edit admin; do
+  expect created k create rolebinding "$role" -n "$namespace" --clusterrole "$role" --user "$role"
+done
+# allowed USER VERB RESOURCE [NAMESPACE]: "true" or ""
+allowed() {
+  k create -f - -o jsonpath='{.status.allowed}' <<EOF
+{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {"user": "$1", "resourceAttributes":
+  {"group": "nos.nebuly.com", "verb": "$2", "resource": "$3", "namespace": "${4:-$namespace}"}}}
+EOF
+}
+may() { [ "$(allowed "$@")" = true ]; }
+for kind in elasticquotas compositeelasticquotas; do
+  for role in view edit admin; do
+    # The controller manager adds the rules to the roles.
+    within 30 may "$role" list $kind
+    for verb in create update patch delete; do may "$role" $verb $kind && fail "$role may $verb $kind"; done
+    may "$role" list $kind default && fail "$role may read $kind of another namespace"
+  done
+done
+echo ok
