@@ -147,7 +147,6 @@ TEST_F(QuotaAgreementTest, OtherSchedulersHaveNoQuotas) {
   EXPECT_TRUE(Explained().place);
 }
 
-<<<<<<< HEAD
 TEST_F(QuotaAgreementTest, BorrowerIsEvictedForPodThatItsQuotaCovers) {
   cluster::ElasticQuota quota = *objects_.around->quotas.rows().begin()->second;
   quota.min = quota.max = {{"cpu", Quantity::FromValue(32)}};
@@ -170,7 +169,8 @@ TEST_F(QuotaAgreementTest, LessImportantPodIsEvictedOnceOnly) {
   const planning::Plan plan = PlanOfAll();
   EXPECT_EQ(plan.pods.at(0).remedy_code, scheduling::remedies::kFreeResources);
   EXPECT_EQ(plan.pods.at(1).remedy_code, scheduling::remedies::kNoneNeeded);
-=======
+}
+
 TEST_F(QuotaAgreementTest, QuotaRefusesGang) {
   auto quota =
       std::make_shared<cluster::ElasticQuota>(*objects_.around->quotas.rows().find("a/q")->second);
@@ -191,7 +191,6 @@ TEST_F(QuotaAgreementTest, QuotaRefusesGang) {
   EXPECT_FALSE(why.place);
   EXPECT_EQ(why.remedy_code, scheduling::remedies::kRaiseQuota);
   EXPECT_EQ(why.remedy, "raise max of cpu in elastic quota a/q to 4");
->>>>>>> explain2
 }
 
 }  // namespace
