@@ -260,8 +260,10 @@ Status TelemetryServer::Listen(std::shared_ptr<net::TlsIdentity> identity) {
                             [this](const net::HttpRequest& request) { return Answer(request); });
   if (!server.ok()) return server.status().Within("listen.bindAddress " + config_.address);
   server_ = std::move(server).value();
-  Log(LogLevel::kInfo, "serving telemetry",
-      {{"address", config_.address}, {"port", std::to_string(server_->port())}});
+  if (config_.sandbox_cluster == nullptr) {  // `nos sandbox` prints the address itself
+    Log(LogLevel::kInfo, "serving telemetry",
+        {{"address", config_.address}, {"port", std::to_string(server_->port())}});
+  }
   return Status::Ok();
 }
 
