@@ -60,8 +60,8 @@ scheduling::EvictionUnit UnitOf(const SharedPod& pod, const ClusterObjects& obje
   return unit;
 }
 
-// Victims of a reclaim that the pod's quota guarantees. `others`: charge of members of its gang that
-// have a node in the snapshot.
+// Victims of a reclaim that the pod's quota guarantees. `others`: charge of members of its gang
+// that have a node in the snapshot.
 std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
                                                   const SharedPod& pod, scheduling::Engine& engine,
                                                   cluster::ClusterSnapshot snapshot,
