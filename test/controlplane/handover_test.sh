@@ -99,21 +99,8 @@ handover() { shows '.status.conditions[?(@.type=="nos.nebuly.com/DeviceHandover"
 create_pod() {
   local numbers
   numbers=$(seq -f "$tty:%g" $control 62 | tr '\n' ' ')
-  expect created from "
-apiVersion: v1
-kind: Pod
-metadata: {name: $1, namespace: $team}
-spec:
-  hostNetwork: true
-  tolerations: [{key: nvidia.com/gpu, operator: Exists}]
-  terminationGracePeriodSeconds: 5
-  containers:
-  - name: main
-    image: docker.io/nos-test/sleeper:1
-    imagePullPolicy: Never
-    env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: PROBE, value: '$numbers'}]
-    resources: {limits: {nvidia.com/$2: 1}}
-" k create
+  sleeper_pod "$1" "nvidia.com/$2" \
+    "{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: PROBE, value: '$numbers'}"
 }
 # sees NAME START VISIBLE: the pod's container has the devices of the instance there and no others.
 sees() {

@@ -26,22 +26,7 @@ device() {
 }
 pod_resources() { "$build/test/controlplane/nos_pod_resources" "$work/node/kubelet/pod-resources/kubelet.sock"; }
 # pod NAME PROFILE
-create_pod() {
-  expect created from "
-apiVersion: v1
-kind: Pod
-metadata: {name: $1, namespace: $team}
-spec:
-  hostNetwork: true
-  tolerations: [{key: nvidia.com/gpu, operator: Exists}]
-  terminationGracePeriodSeconds: 5
-  containers:
-  - name: main
-    image: docker.io/nos-test/sleeper:1
-    imagePullPolicy: Never
-    resources: {limits: {nvidia.com/mig-$2: 1}}
-" k create
-}
+create_pod() { sleeper_pod "$1" "nvidia.com/mig-$2"; }
 # has NAME UUID: checks the devices in the environment of the pod's process.
 has() {
   local said

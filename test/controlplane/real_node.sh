@@ -69,3 +69,22 @@ shows() {
 }
 allocatable() { shows ".status.allocatable.nvidia\.com/mig-${1/./\\.}" "$2"; }
 running() { shows .status.phase Running "pod/$1"; }
+# sleeper_pod NAME RESOURCE [VARIABLES]: creates a pod in $team that asks for one RESOURCE. VARIABLES:
+# entries of its container's environment, in YAML.
+sleeper_pod() {
+  expect created from "
+apiVersion: v1
+kind: Pod
+metadata: {name: $1, namespace: $team}
+spec:
+  hostNetwork: true
+  tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+  terminationGracePeriodSeconds: 5
+  containers:
+  - name: main
+    image: docker.io/nos-test/sleeper:1
+    imagePullPolicy: Never
+    env: [${3:-}]
+    resources: {limits: {$2: 1}}
+" k create
+}

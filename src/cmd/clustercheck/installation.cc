@@ -10,7 +10,7 @@
 namespace nos::cmd {
 namespace {
 
-// Whether the definition is established and serves the version.
+// Empty if the definition is established and serves the version, else the reason.
 std::string DefinitionState(const Json& definition, std::string_view version) {
   bool served = false, established = false;
   if (const Json* versions = Find(definition, "spec", "versions");

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr std::chrono::milliseconds kBetween{500};  // GPM requires 100 ms (nvml.h)
 constexpr auto kSmiWithin = std::chrono::seconds(30);
 
-// Whether files can be created in the folder, or in the nearest parent that exists.
+// Tests whether files can be created in the folder, or in the nearest parent that exists.
 FolderState LookAtFolder(const std::string& path, bool may_be_made) {
   FolderState state{path};
   std::error_code failed;

@@ -38,7 +38,7 @@ struct Machine {
   Status gpus_status{};
   std::vector<GpuFacts> gpus;
   Status events{};  // the error if errors of GPUs cannot be watched
-  // Of nvidia-smi: the values of each GPU by UUID, by name of the query.
+  // Values that nvidia-smi prints, by UUID of the GPU and name of the query.
   Status smi{};
   std::map<std::string, std::map<std::string, std::string>> smi_gpus;
   Result<device::DriverFiles> files = NotFound("not read");

@@ -27,7 +27,7 @@ std::string Name(const GpuInfo& info) { return fmt::format("GPU {}", info.index)
 std::string WhyNot(device::NvmlBackend& backend, const GpuFacts& gpu) {
   const GpuInfo& info = gpu.described.info;
   if (!info.problem.empty()) return "it does not answer";
-  // As late as possible: a program may have started since the machine was read.
+  // This looks again as late as possible: a program may have started since the machine was read.
   const device::Readings now = backend.MeasureGpu(info.index);
   const auto unlisted = now.unmeasured.find(device::metric::kProcesses);
   if (unlisted != now.unmeasured.end()) return "its programs cannot be listed";

@@ -64,7 +64,7 @@ class QuotaAgreementTest : public ::testing::Test {
     pod.containers.emplace_back().requests["cpu"] = Quantity::FromValue(cpu);
     objects_.pods.push_back(std::make_shared<const cluster::Pod>(pod));
   }
-  // Of all pending pods.
+  // Plans all pending pods together.
   planning::Plan PlanOfAll() const {
     const auto snapshot =
         cluster::ClusterSnapshot::Build(objects_.nodes, objects_.pods, kCatalogue);

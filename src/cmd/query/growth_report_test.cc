@@ -175,7 +175,7 @@ TEST(GrowthReportTest, PodsRefusedByQuotasHaveNoPlace) {
   EXPECT_THAT(
       GrowthToText(Growth(), {Pool("a100", "1", 0, 0), Pool("cpu", "1", 0, 0)}, unplaced, 100),
       HasSubstr("2 of 4 pods without a place would run"));
-  // Nothing else to serve.
+  // The quota refuses the only pending pod.
   unplaced.pods.clear();
   EXPECT_EQ(MovesToText({}, unplaced, 100),
             "\nMoves: none, the pod without a place is refused by its quota\n");

@@ -90,7 +90,7 @@ TEST_F(PlannedQuotasTest, AdmitsNominatedBorrowerBeforeLowerPriorityOfItsQuota) 
   EXPECT_EQ(Admit({PodOf("b", "other", 2), nominated}), "other | high");
 }
 
-// What it leaves over goes to the pods that their quota covers.
+// Pods that their quota covers come next, before others borrow what it has.
 TEST_F(PlannedQuotasTest, AdmitsGuaranteedPodsBehindNominatedBorrower) {
   const auto nominated = PodOf("b", "beyond", 5, 9);
   nominated->nominated_node = "n";
