@@ -38,7 +38,7 @@ std::string WhyNot(device::NvmlBackend& backend, const GpuFacts& gpu) {
   return instances->empty() ? "" : Count(instances->size(), "instance") + " on it";
 }
 
-Status RunProgramOn(const std::string& program, std::vector<std::string> variables) {
+Status RunProgramOn(const std::string& program, const std::vector<std::string>& variables) {
   if (program.empty()) return Status::Ok();
   std::vector<std::string> environment = OwnEnvironment();
   for (const std::string& variable : variables) {
