@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -368,7 +367,9 @@ class RemedyFinder {
     size_t pods = 0;
     FuturePlace place;
   };
-  std::optional<Wait> WaitOn(int node) const {
+  // Nullopt too if the remedy known so far is better, with `beside` further changes.
+  std::optional<Wait> WaitOn(int node, Kind kind, size_t beside) const {
+    if (!IsBetter(beside + 1, kind)) return std::nullopt;
     for (const SliceCount& s : cls_.slices) {
       if (!NodeHasProfile(t_.problem, node, s.slice)) return std::nullopt;
     }
@@ -376,12 +377,11 @@ class RemedyFinder {
     allowance_.Spend(slices * t_.problem.nodes[node].gpu_count * kStepsOfPlace);
     std::optional<FuturePlace> place = PlaceOnNode(after_, class_, node);
     if (!place || place->in_the_way.empty()) return std::nullopt;
-    std::set<std::string> holders;
-    size_t pods = LacksBeyondHolders(t_, input_.result, class_, *place) ? 1 : 0;
-    for (const SlotInTheWay& slot : place->in_the_way) {
-      const std::string holder = HolderOf(t_, input_.result, slot);
-      if (holder.empty() || holders.insert(holder).second) ++pods;
-    }
+    const std::vector<Holder> holders = HoldersOf(t_, input_.result, *place);
+    if (!IsBetter(beside + holders.size(), kind)) return std::nullopt;
+    const bool others = LacksBeyondHolders(t_, input_.result, class_, *place, holders);
+    const size_t pods = holders.size() + (others ? 1 : 0);
+    if (!IsBetter(beside + pods, kind)) return std::nullopt;
     return Wait{pods, *std::move(place)};
   }
   Remedy TextOf(const Wait& wait) const {
@@ -390,16 +390,14 @@ class RemedyFinder {
   }
 
   void WaitForInstances(int node) {
-    const std::optional<Wait> wait = WaitOn(node);
-    if (wait && IsBetter(wait->pods, Kind::kWait)) Offer(wait->pods, Kind::kWait, TextOf(*wait));
+    const std::optional<Wait> wait = WaitOn(node, Kind::kWait, 0);
+    if (wait) Offer(wait->pods, Kind::kWait, TextOf(*wait));
   }
 
   // Filters object to the node, and its GPUs have no room.
   void LiftFiltersAndWait(int node) {
-    if (!IsBetter(2, Kind::kLiftAndFree)) return;
-    const std::optional<Wait> wait = WaitOn(node);
-    if (!wait || !IsBetter(1 + wait->pods, Kind::kLiftAndFree)) return;
-    LiftFilters(node, {Kind::kLiftAndFree, wait->pods, TextOf(*wait).text});
+    const std::optional<Wait> wait = WaitOn(node, Kind::kLiftAndFree, 1);
+    if (wait) LiftFilters(node, {Kind::kLiftAndFree, wait->pods, TextOf(*wait).text});
   }
 
   // The same where only other resources are missing.

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -43,7 +42,13 @@ scheduling::SliceDemand DemandOf(const Translation& t, const PodClass& cls,
   return {std::move(slices), *t.catalogue, t.problem.models, most_gpus, std::move(spend)};
 }
 
-std::string HolderOf(const Translation& t, const StagedResult& result, const SlotInTheWay& slot) {
+namespace {
+
+Holder HolderInSnapshot(const cluster::Instance& instance) {
+  return {instance.pod.empty() ? nullptr : &instance.pod};
+}
+
+Holder HolderOf(const Translation& t, const StagedResult& result, const SlotInTheWay& slot) {
   const Draft& draft = result.draft;
   const cluster::Gpu& info = GpuInfo(t, slot.gpu);
   const gpu::Model& model = *t.problem.models[slot.model];
@@ -53,7 +58,7 @@ std::string HolderOf(const Translation& t, const StagedResult& result, const Slo
   for (const cluster::Instance& instance : info.instances) {
     if (is_now && counted && instance.used && instance.placement.profile == slot.placement &&
         before-- == 0) {
-      return instance.pod;
+      return HolderInSnapshot(instance);
     }
   }
   for (const uint32_t index : draft.PodsOn(t.problem.gpus[slot.gpu].node)) {
@@ -62,42 +67,66 @@ std::string HolderOf(const Translation& t, const StagedResult& result, const Slo
     for (const Device& d : draft.DevicesOf(pod)) {
       if (d.gpu != slot.gpu || d.placement != slot.placement) continue;
       if (counted && before-- > 0) continue;
-      return t.pending[t.members[pod.cls][result.members[index]]]->Key();
+      return {nullptr, static_cast<int>(index)};
     }
   }
-  if (counted || !is_now) return "";
+  if (counted || !is_now) return {};
   const gpu::Placement placement = model.layouts().placements()[slot.placement];
   for (const cluster::Instance& instance : info.instances) {
-    if (instance.placement == placement) return instance.pod;
+    if (instance.placement == placement) return HolderInSnapshot(instance);
   }
-  return "";
+  return {};
+}
+
+// "a/b", or "" if unknown.
+std::string KeyOf(const Translation& t, const StagedResult& result, const Holder& holder) {
+  if (holder.planned < 0) return holder.key == nullptr ? "" : *holder.key;
+  const PlacedPod& pod = result.draft.pods()[holder.planned];
+  return t.pending[t.members[pod.cls][result.members[holder.planned]]]->Key();
+}
+
+bool IsSame(const Holder& a, const Holder& b) {
+  if (!a.known() || !b.known() || a.planned != b.planned) return false;
+  return a.planned >= 0 || *a.key == *b.key;
+}
+
+}  // namespace
+
+std::vector<Holder> HoldersOf(const Translation& t, const StagedResult& result,
+                              const FuturePlace& place) {
+  std::vector<Holder> holders;
+  for (const SlotInTheWay& slot : place.in_the_way) {
+    const Holder holder = HolderOf(t, result, slot);
+    const bool repeated =
+        std::ranges::any_of(holders, [&](const Holder& other) { return IsSame(holder, other); });
+    if (!repeated) holders.push_back(holder);
+  }
+  return holders;
 }
 
 bool LacksBeyondHolders(const Translation& t, const StagedResult& result, int cls,
-                        const FuturePlace& place) {
+                        const FuturePlace& place, const std::vector<Holder>& holders) {
   if (!place.short_of_resources) return false;
-  std::set<std::string> holders;
-  for (const SlotInTheWay& slot : place.in_the_way) holders.insert(HolderOf(t, result, slot));
-  const int64_t* now = result.draft.FreeOf(place.node);
-  std::vector<int64_t> free(now, now + t.problem.dimensions);
-  for (const auto& pod : t.nodes[place.node]->pods) {
-    if (!holders.contains(pod->Key())) continue;
-    const cluster::ResourceVector held = cluster::RequestsOf(*pod);
-    for (size_t r = 0; r < free.size(); ++r) free[r] += held.Get(t.dimensions[r]);
-  }
-  for (const uint32_t index : result.draft.PodsOn(place.node)) {
-    const PlacedPod& pod = result.draft.pods()[index];
-    const bool holds =
-        pod.alive && holders.contains(t.pending[t.members[pod.cls][result.members[index]]]->Key());
-    if (!holds) continue;
-    const std::vector<int64_t>& held = t.problem.classes[pod.cls].requests;
-    for (size_t r = 0; r < free.size(); ++r) free[r] += held[r];
-  }
   const std::vector<int64_t>& asked = t.problem.classes[cls].requests;
-  for (size_t r = 0; r < free.size(); ++r) {
-    if (asked[r] > 0 && asked[r] > free[r]) return true;
+  const int64_t* now = result.draft.FreeOf(place.node);
+  std::vector<int64_t> lacking(asked.size());
+  for (size_t r = 0; r < asked.size(); ++r) lacking[r] = asked[r] > 0 ? asked[r] - now[r] : 0;
+  const bool any_in_snapshot =
+      std::ranges::any_of(holders, [](auto& h) { return h.key != nullptr; });
+  for (const Holder& holder : holders) {
+    if (holder.planned < 0) continue;
+    const auto& held = t.problem.classes[result.draft.pods()[holder.planned].cls].requests;
+    for (size_t r = 0; r < asked.size(); ++r) lacking[r] -= held[r];
   }
-  return false;
+  for (const auto& pod : t.nodes[place.node]->pods) {
+    if (!any_in_snapshot) break;
+    const std::string key = pod->Key();
+    const auto holds = [&](const Holder& h) { return h.key != nullptr && *h.key == key; };
+    if (!std::ranges::any_of(holders, holds)) continue;
+    const cluster::ResourceVector held = cluster::RequestsOf(*pod);
+    for (size_t r = 0; r < asked.size(); ++r) lacking[r] -= held.Get(t.dimensions[r]);
+  }
+  return std::ranges::any_of(lacking, [](int64_t amount) { return amount > 0; });
 }
 
 std::string InTheWayText(const Translation& translation, const StagedResult& result, int cls,
@@ -108,12 +137,14 @@ std::string InTheWayText(const Translation& translation, const StagedResult& res
       parts.push_back(fmt::format("{} more", place.in_the_way.size() - kMaxNamed));
       break;
     }
-    const std::string holder = HolderOf(translation, result, slot);
+    const std::string holder = KeyOf(translation, result, HolderOf(translation, result, slot));
     parts.push_back(fmt::format("{} ({})",
                                 holder.empty() ? "its unknown user" : scheduling::PodText(holder),
                                 SlotText(translation, slot)));
   }
-  if (LacksBeyondHolders(translation, result, cls, place)) parts.emplace_back("other pods");
+  const std::vector<Holder> holders = HoldersOf(translation, result, place);
+  if (LacksBeyondHolders(translation, result, cls, place, holders))
+    parts.emplace_back("other pods");
   return parts.empty() ? "nothing" : Join(parts, ", ");
 }
 
