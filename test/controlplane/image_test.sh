@@ -52,6 +52,7 @@ fi
 work=$NOS_IMAGE_TEST
 dir=$work/plane node=gpu-node-1 team=default system=nos-system
 declare -A pid=()
+kubectl=$("$controlplane" binary kubectl)
 finish() {
   local code=$?
   if [ "$code" -ne 0 ] && [ "$code" -ne 77 ]; then

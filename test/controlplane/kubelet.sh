@@ -86,7 +86,7 @@ image() {
 go_architecture() { uname -m | sed -e s/x86_64/amd64/ -e s/aarch64/arm64/; }
 
 configure() {
-  local more='registerWithTaints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]' base=
+  local more='registerWithTaints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]' base= listen=127.0.0.1
   mkdir -p "$node_dir"/{kubelet,containerd,logs,cni,cdi}
   [ -z "${NOS_NODE_PROC:-}" ] || base="base_runtime_spec = \"$node_dir/base.json\""
   cat >"$node_dir/containerd.toml" <<Y
@@ -115,6 +115,7 @@ Y
 {"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "ptp", "ipam": {"type": "host-local",
   "subnet": "$NOS_NODE_PODS", "dataDir": "$node_dir/cni/addresses", "routes": [{"dst": "0.0.0.0/0"}]}}]}
 Y
+    listen=$address
     more="clusterDNS: [$address]
 clusterDomain: cluster.local"
   else
@@ -124,7 +125,7 @@ clusterDomain: cluster.local"
   cat >"$node_dir/kubelet.yaml" <<Y
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
-address: 127.0.0.1
+address: $listen
 port: $(free_port)
 healthzPort: 0
 authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {clientCAFile: $dir/pki/ca.crt}}

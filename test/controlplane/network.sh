@@ -37,6 +37,7 @@ enter_network() {
 # Pods reach the API server as the Service "kubernetes"; the API server reaches the kubelet for logs.
 plane_flags() {
   printf '%s ' --bind-address=0.0.0.0 --advertise-address="$node_address" --endpoint-reconciler-type=lease \
+    --kubelet-preferred-address-types=InternalIP \
     --kubelet-client-certificate="$dir/pki/kubeconfig.crt" --kubelet-client-key="$dir/pki/kubeconfig.key"
 }
 
