@@ -86,7 +86,7 @@ image() {
 go_architecture() { uname -m | sed -e s/x86_64/amd64/ -e s/aarch64/arm64/; }
 
 configure() {
-  local more='registerWithTaints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]' base= listen=127.0.0.1
+  local more='registerWithTaints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]' base='' listen=127.0.0.1
   mkdir -p "$node_dir"/{kubelet,containerd,logs,cni,cdi}
   [ -z "${NOS_NODE_PROC:-}" ] || base="base_runtime_spec = \"$node_dir/base.json\""
   cat >"$node_dir/containerd.toml" <<Y
