@@ -217,6 +217,14 @@ sees slice "$(k get node "$node" -o jsonpath='{.metadata.annotations.nos\.nebuly
   grep -oE '3g.20gb@[0-9]' | cut -d@ -f2)" void
 expect '"slice"' browser api/v1/workloads
 
+say "nos check finds nothing failed"
+out=$("$build/nos" check -o json) || fail "nos check: $?"
+for each in PartitionerReady AgentReady SchedulerReady OperatorReady AutoscalerReady TelemetryServerReady \
+  WebhookEndpoints AgentOnNodeReady TelemetryReporter; do
+  verdict=$(jq -r --arg code "$each" '[.. | objects | select(.code? == $code) | .verdict] | unique | join(" ")' <<<"$out")
+  [ "$verdict" = OK ] || fail "nos check says $each: $verdict"
+done
+
 say "asked to end, they end by themselves"
 declare -a end_of=()
 for each in partitioner agent operator scheduler autoscaler telemetry; do
@@ -227,4 +235,11 @@ done
 expect uninstalled "$helm" uninstall nos -n "$system"
 expect 'condition met|no matching resources' k wait --for=delete pods --all -n "$system" --timeout 60s
 for log in "${end_of[@]}"; do expect '"stopping nos"' cat "/dev/fd/$log"; done
+
+say "make deploy installs the image that it is given"
+deploy() { PATH=$work/programs:$PATH make -C "$root" "$1" IMG="$registry/nos:$version" NAMESPACE="$system" ARGS="${2:-}"; }
+expect 'STATUS: deployed' deploy deploy "-f $root/deploy/helm/nos/platforms/gpu-operator.yaml -f $work/doubles.yaml --wait --timeout 3m"
+expect "^$registry/nos:$version\$" k get daemonset nos-mig-agent -n "$system" -o jsonpath='{.spec.template.spec.containers[0].image}'
+expect 'successfully rolled out' k rollout status daemonset/nos-mig-agent -n "$system" --timeout 60s
+expect uninstalled deploy undeploy
 echo ok
