@@ -15,6 +15,10 @@ if(MOLD AND NOT CMAKE_CROSSCOMPILING)  # the cross compiler looks for linkers in
   add_link_options(-fuse-ld=mold)
 endif()
 
+# On ARM a char is unsigned by default; the code is tested where it is signed.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  add_compile_options(-fsigned-char)
+endif()
 add_compile_options(
   -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
   -Werror)

@@ -17,3 +17,8 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${CMAKE_SYSROOT})
 set(ENV{PKG_CONFIG_LIBDIR}
     ${CMAKE_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${CMAKE_SYSROOT}/usr/share/pkgconfig)
+# Debian's qemu-user-static runs tests on another machine.
+find_program(NOS_ARM64_EMULATOR qemu-aarch64-static)
+if(NOS_ARM64_EMULATOR)
+  set(CMAKE_CROSSCOMPILING_EMULATOR ${NOS_ARM64_EMULATOR} -L ${CMAKE_SYSROOT})
+endif()

@@ -2,13 +2,14 @@
 # in */go.mod, and finds files for tests in such a module. Sourced by script/controlplane.
 # shellcheck shell=bash
 
-programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kwok kubectl kubelet helm kustomize crane
+programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kube-proxy kwok kubectl kubelet helm kustomize crane
   containerd containerd-shim-runc-v2 ctr)
 declare -A package_of=(
   [etcd]=go.etcd.io/etcd/server/v3
   [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
   [kube-controller-manager]=k8s.io/kubernetes/cmd/kube-controller-manager
   [kube-scheduler]=k8s.io/kubernetes/cmd/kube-scheduler
+  [kube-proxy]=k8s.io/kubernetes/cmd/kube-proxy
   [kwok]=sigs.k8s.io/kwok/cmd/kwok
   [kubectl]=k8s.io/kubernetes/cmd/kubectl
   [kubelet]=k8s.io/kubernetes/cmd/kubelet
@@ -30,9 +31,10 @@ versioned=(kube-apiserver kube-controller-manager kube-scheduler kubelet)
 pinned=$(cat "$modules"/{kubernetes,kwok}/go.mod "$modules"/{kubernetes,kwok}/go.sum | sha256sum | cut -c1-16)
 caches=${NOS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/nos}
 cache=$caches/controlplane/$pinned/bin
-# Not part of the hash above: a new crane or containerd needs no new control plane.
+# Not part of the hash above: a new crane, containerd or kube-proxy needs no new control plane.
 crane_cache=$caches/crane/$(cat "$modules"/crane/go.{mod,sum} | sha256sum | cut -c1-16)/bin
 containerd_cache=$caches/containerd/$(cat "$modules"/containerd/go.{mod,sum} | sha256sum | cut -c1-16)/bin
+network_cache=$caches/network/$(cat "$modules"/network/go.{mod,sum} | sha256sum | cut -c1-16)/bin
 declare -A path_of=()
 
 # versions: the versions of Kubernetes that --kubernetes takes, besides the default one.
@@ -47,6 +49,7 @@ module_of() {
   case $1 in
     kwok | crane) echo "$modules/$1" ;;
     containerd* | ctr) echo "$modules/containerd" ;;
+    kube-proxy) echo "$modules/network" ;;
     *) echo "$modules/kubernetes" ;;
   esac
 }
@@ -62,6 +65,7 @@ cache_of() {
   case $1 in
     crane) echo "$crane_cache" ;;
     containerd* | ctr) echo "$containerd_cache" ;;
+    kube-proxy) echo "$network_cache" ;;
     *) echo "$cache" ;;
   esac
 }

@@ -30,8 +30,9 @@ make_credentials() {
     -addext keyUsage=critical,keyCertSign
   ssl genrsa -out "$pki/service-accounts.key" 2048
   ssl rsa -in "$pki/service-accounts.key" -pubout -out "$pki/service-accounts.pub"
+  # 10.0.0.1 is the Service "kubernetes", by which pods reach it.
   certificate server /CN=kube-apiserver serverAuth \
-    "IP:127.0.0.1,DNS:localhost,DNS:kubernetes,DNS:kubernetes.default.svc"
+    "IP:127.0.0.1,IP:10.0.0.1,DNS:localhost,DNS:kubernetes,DNS:kubernetes.default.svc"
   client kubeconfig admin system:masters
   client kwok.kubeconfig kwok system:masters
   client kube-controller-manager.kubeconfig system:kube-controller-manager

@@ -10,53 +10,9 @@ build=$2 node=handover-$$ team=team-handover-$$ release=nos-handover
 # shellcheck source=test/controlplane/real_node.sh
 . "$(dirname "$0")/real_node.sh"
 
-# The node's machine: three GPUs, of which /dev/nvidia20 and 21 are in MIG mode; the instance with number n of GPU 20 has the
-# capabilities 22+2n and 23+2n, of GPU 21 42+2n and 43+2n. /dev/nvidia62 has MIG off. Their nodes are not on the host, as in the issue
-# dra-driver-nvidia-gpu 787.
-readonly tty=4 control=18 uvm=19 gpu=20 other_gpu=21 whole_gpu=62
-capability() { echo $((22 + 2 * $1)); }
-make_machine() {
-  local minor instance folder libraries=$work/driver/usr/lib/x86_64-linux-gnu each
-  echo "{\"node\": \"$node\", \"gpus\": [{\"model\": \"A100-40GB\"}, {\"model\": \"A100-40GB\"},
-    {\"model\": \"H100-80GB\", \"mig\": false}]}" >"$work/gpus.json"
-  mkdir -p "$work/dev" "$libraries" "$work/mounts"
-  mknod "$work/dev/nvidiactl" c $tty $control
-  mknod "$work/dev/nvidia-uvm" c $tty $uvm
-  for minor in $gpu $other_gpu $whole_gpu; do mknod "$work/dev/nvidia$minor" c $tty "$minor"; done
-  for each in cuda nvidia-ml nvidia-ptxjitcompiler nvidia-opencl nvidia-cfg nvidia-allocator; do
-    echo "$each 550.54.15" >"$libraries/lib$each.so.550.54.15"
-    ln -s "lib$each.so.550.54.15" "$libraries/lib$each.so.1"
-  done
-  printf 'Character devices:\n  1 mem\n  %d nvidia\n  %d nvidia-caps\n' $tty $tty >"$work/proc-devices"
-  for instance in $(seq 0 9); do
-    folder=$work/proc-driver/nvidia/capabilities/gpu$gpu/mig/gi$instance
-    mkdir -p "$folder/ci0"
-    echo "DeviceFileMinor: $(capability "$instance")" >"$folder/access"
-    echo "DeviceFileMinor: $(($(capability "$instance") + 1))" >"$folder/ci0/access"
-    folder=${folder/gpu$gpu/gpu$other_gpu}
-    mkdir -p "$folder/ci0"
-    echo "DeviceFileMinor: $(($(capability "$instance") + 20))" >"$folder/access"
-    echo "DeviceFileMinor: $(($(capability "$instance") + 21))" >"$folder/ci0/access"
-  done
-}
-# describe_gpus: the driver's list, once it has UUIDs.
-describe_gpus() {
-  local index=0 uuid folder minors=("$gpu" "$other_gpu" "$whole_gpu")
-  "$build/nos" agent --once --print --nvml-library "$build/test/doubles/nvml/libnvidia-ml.so.1" >/dev/null ||
-    fail "the doubled driver does not answer"
-  while read -r uuid; do
-    folder=$work/proc-driver/nvidia/gpus/0000:0$((index + 1)):00.0
-    mkdir -p "$folder"
-    printf 'GPU UUID: %s\nDevice Minor: %d\n' "$uuid" "${minors[index]}" >"$folder/information"
-    index=$((index + 1))
-  done < <(grep -oE '"uuid": *"GPU-[^"]*"' "$work/gpus.json" | grep -oE 'GPU-[^"]*')
-  [ "$index" = 3 ] || fail "the double has $index GPUs"
-}
-# instance_at START: the number of the GPU instance there, of the first GPU.
-instance_at() {
-  tr -d ' \n' <"$work/gpus.json" | grep -oE "\"id\":[0-9]+,\"profile\":\"[^\"]*\",\"start\":$1," |
-    grep -oE '[0-9]+' | head -n 1
-}
+# shellcheck source=test/controlplane/driver_of_node.sh
+. "$(dirname "$0")/driver_of_node.sh"
+
 # start_agent HANDOVER [COMMAND]: in mount namespaces in which /proc shows the driver; the command
 # is done there before. `cdi` is the folder of specifications.
 start_agent() {
@@ -80,8 +36,8 @@ deviceRoot: /proc/$(tr -d ' ' <"$work/node/first.pid")/root/dev
 Y
   cat >"$work/agent.sh" <<Y
 set -e
-mount --bind $work/proc-driver /proc/driver
-mount --bind $work/proc-devices /proc/devices
+mount --bind $work/proc/driver /proc/driver
+mount --bind $work/proc/devices /proc/devices
 ${2:-}
 exec $build/nos agent --config $work/agent.yaml --kubeconfig $work/agent.kubeconfig
 Y
@@ -102,45 +58,15 @@ create_pod() {
   sleeper_pod "$1" "nvidia.com/$2" \
     "{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: PROBE, value: '$numbers'}"
 }
-# sees NAME START VISIBLE: the pod's container has the devices of the instance there and no others.
-sees() {
-  local own
-  own=$(capability "$(instance_at "$2")")
-  has "$1" "$3" "/dev/nvidia$gpu $tty:$gpu" "/dev/nvidia-caps/nvidia-cap$own $tty:$own" \
-    "/dev/nvidia-caps/nvidia-cap$((own + 1)) $tty:$((own + 1))"
-}
-# has NAME VISIBLE DEVICE...: the devices of the pod's container, beside those of every container.
-# A terminal that the machine does not have lets itself be opened as far as its driver (ENXIO, 6).
-has() {
-  local said want got number
-  said=$(cat "$work/node/logs/${team}_$1"_*/main/*.log)
-  want=$(printf '%s\n' "/dev/nvidiactl $tty:$control" "/dev/nvidia-uvm $tty:$uvm" "${@:3}" | sort)
-  got=$(grep -oE 'device .* (opened|error 6)$' <<<"$said" | cut -d' ' -f2,3 | sort)
-  [ "$got" = "$want" ] || fail "pod $1 should have
-$want
-and says: $said"
-  for number in $(seq $control 62); do
-    if grep -q ":$number\$" <<<"$want"; then
-      grep -qE "probe $tty:$number (0|6)$" <<<"$said" || fail "pod $1 cannot use $tty:$number: $said"
-    else
-      grep -q "probe $tty:$number 1$" <<<"$said" || fail "pod $1 can use $tty:$number: $said"
-    fi
-  done
-  for number in x86_64-linux-gnu 64; do
-    grep -qE "library /usr/lib/?$number/libcuda.so.1 cuda 550.54.15$" <<<"$said" || fail "pod $1 lacks the driver: $said"
-  done
-  grep -q "NVIDIA_VISIBLE_DEVICES=$2\$" <<<"$said" || fail "pod $1 should have $2: $said"
-}
 waits_without_container() {
   expect 'condition met' k wait "pod/$1" -n "$team" --for=jsonpath='{.status.conditions[0].reason}'=Unschedulable --timeout 60s
   expect '^$' k get pod "$1" -n "$team" -o jsonpath='{.status.containerStatuses}'
 }
 
 say "a node with three GPUs joins"
-make_machine
+make_machine '{"model": "A100-40GB"}' '{"model": "A100-40GB"}' '{"model": "H100-80GB", "mig": false}'
 export NOS_NODE_DEVICES=$work/dev
 join_node 3
-describe_gpus
 permit_agent
 cdi=$work/node/cdi
 

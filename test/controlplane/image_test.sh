@@ -1,127 +1,245 @@
 #!/usr/bin/env bash
-# Tests the image in the chart's pods, with a real kubelet, containerd and runc on the real control
-# plane: read-only, without root where the chart says so, with the credentials of pods. Only the GPU
-# is a double. script/test does not run it, because it has no image.
+# nos from nothing to a running slice, as docs/install.md has it: image and chart of a release come from a
+# registry, the chart alone configures every daemon, and a real kubelet with containerd and runc runs them
+# on the real control plane, with pods, Services and names of their own network. Doubles are: the GPUs,
+# their driver's files, and the GPU Operator, which puts these and labels on a node.
 #
-#   image_test.sh SCRIPT BUILD_FOLDER ARCHIVE     with NOS_CONTROLPLANE_DIR
+#   image_test.sh SCRIPT BUILD_FOLDER [RELEASE]
 #
-# ARCHIVE is the output of `docker save` or `podman save`, or of `buildah push IMAGE
-# docker-archive:FILE`.
+# RELEASE is a result of script/release VERSION --registry 127.0.0.1:5000/team; without it the test makes
+# one of the build's program, with packages of Debian's archive. Needs root; skips where something is
+# missing.
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
-here=$(dirname "$(readlink -f "$0")")
-declare -a end_of=()
-build=$2 archive=$3 dir=$NOS_CONTROLPLANE_DIR
-[ -f "$dir/kubeconfig" ] || fail "no control plane in $dir (script/controlplane up)"
-kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
-helm=$("$controlplane" binary helm) || fail "no helm"
-work=$(mktemp -d)
-chmod 755 "$work"
-node=image-$$ system=image-system-$$ team=team-image-$$
-export KUBECONFIG=$dir/kubeconfig
-kubelet=
+here=$(dirname "$(readlink -f "$0")") build=$(readlink -f "$2")
+root=$here/../..
+# shellcheck source=test/controlplane/network.sh
+. "$here/network.sh"
+registry=127.0.0.1:5000/team version=$(sed -n 's/^version: *//p' "$root/deploy/helm/nos/Chart.yaml")
+skip() {
+  printf 'skipped: %s\n' "$*"
+  exit 77
+}
+
+# 1. Outside: what needs the network of the machine.
+if [ -z "${NOS_IMAGE_TEST:-}" ]; then
+  [ "$(id -u)" -eq 0 ] || skip "not root, which a kubelet needs"
+  why=$(why_no_network) && skip "$why"
+  [ -x "$build/nos" ] || skip "$build/nos is not built"
+  for each in kube-proxy kubelet containerd ctr etcd kubectl helm crane; do
+    "$controlplane" binary "$each" >/dev/null || { [ $? -eq 77 ] && exit 77; fail "no $each"; }
+  done
+  NOS_IMAGE_TEST=$(mktemp -d)
+  chmod 755 "$NOS_IMAGE_TEST"
+  trap 'rm -rf "$NOS_IMAGE_TEST"' EXIT
+  if [ -n "${3:-}" ]; then
+    ln -s "$(readlink -f "$3")" "$NOS_IMAGE_TEST/release"
+  else
+    arch=$(dpkg --print-architecture)
+    "$root/deploy/image/unpack" "$arch" "$NOS_IMAGE_TEST/reach" 'ca-certificates!' >"$NOS_IMAGE_TEST/log" 2>&1 ||
+      skip "no packages from Debian's archive: $(tail -n 1 "$NOS_IMAGE_TEST/log")"
+    say "a release"
+    "$root/script/release" "$version" --draft --arch "$arch" --binary "$arch=$build/nos" \
+      --registry "$registry" --out "$NOS_IMAGE_TEST/release" >"$NOS_IMAGE_TEST/log" 2>&1 ||
+      fail "script/release: $(cat "$NOS_IMAGE_TEST/log")"
+  fi
+  trap - EXIT
+  export NOS_IMAGE_TEST
+  enter_network "$0" "$@"
+fi
+
+# 2. Inside the test's own network.
+work=$NOS_IMAGE_TEST
+dir=$work/plane node=gpu-node-1 team=default system=nos-system
+declare -A pid=()
+kubectl=$("$controlplane" binary kubectl)
 finish() {
   local code=$?
-  [ "$code" -eq 0 ] || k get events -n "$system" 2>&1 | tail -n 12
-  k delete namespace "$team" --wait=false >/dev/null 2>&1
-  k delete -f "$work/all.yaml" --wait=false >/dev/null 2>&1
-  k delete namespace "$system" --wait=false >/dev/null 2>&1
-  [ -z "$kubelet" ] || { kill "$kubelet" && wait "$kubelet"; } 2>/dev/null
-  [ "$code" -eq 0 ] || tail -n 15 "$work"/kubelet.sh.log "$work"/node/logs/*/*/*.log
+  if [ "$code" -ne 0 ] && [ "$code" -ne 77 ]; then
+    k get pods -A -o wide
+    k get events -A --sort-by=.lastTimestamp | tail -n 30
+    tail -n 15 "$work"/*.log "$work"/network/*.log "$work"/node/*.log "$work"/node/logs/*/*/*.log
+  fi
+  [ -z "${pid[kubelet]:-}" ] || { kill "${pid[kubelet]}" && wait "${pid[kubelet]}"; } 2>/dev/null
+  kill "${pid[@]}" 2>/dev/null
+  "$controlplane" down --dir "$dir" >/dev/null 2>&1
+  wait
   rm -rf "$work"
   exit "$code"
 }
 trap finish EXIT
 trap 'exit 130' INT TERM HUP
+# shellcheck source=test/controlplane/driver_of_node.sh
+. "$here/driver_of_node.sh"
 logs() { cat "$work/node/logs/$1"*/*/*.log; }
 
-say "a node with kubelet, containerd and runc joins, and has the image"
-setpriv --pdeathsig TERM "$here/kubelet.sh" "$node" "$work/node" >"$work/kubelet.sh.log" 2>&1 &
-kubelet=$!
+say "a registry has image and chart"
+crane=$("$controlplane" binary crane)
+setpriv --pdeathsig TERM "$crane" registry serve --address "${registry%/*}" >"$work/registry.log" 2>&1 &
+pid[registry]=$!
+within 20 grep -q 'serving on port' "$work/registry.log"
+NOS_CONTROLPLANE_ONLY="etcd kube-apiserver kube-controller-manager kube-scheduler"
+NOS_FLAGS_KUBE_APISERVER=$(plane_flags)
+export NOS_CONTROLPLANE_ONLY NOS_FLAGS_KUBE_APISERVER
+own_plane 0
+use_plane
+index=$(sed -n 's/^image .*@sha256://p' "$work/release/DIGESTS")
+mkdir "$work/push"
+cp "$work/release/image/oci-layout" "$work/push"
+cp "$work/release/image/blobs/sha256/$index" "$work/push/index.json"
+ln -s "$(readlink -f "$work/release/image/blobs")" "$work/push/blobs"
+expect "$index" "$crane" push --index "$work/push" "$registry/nos:$version"
+expect . "$crane" push "$work/release/chart" "$registry/charts/nos:$version"
+
+say "a node with a GPU joins"
+make_machine '{"model": "A100-40GB"}'
+# The agent loads this one; the node's nvidia-smi prints the devices that it sees.
+cp "$nvml" "$work/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.550.54.15"
+mkdir -p "$work/driver/usr/bin"
+gcc -static -O1 -o "$work/driver/usr/bin/nvidia-smi" "$here/sleeper.c" || fail "gcc"
+export NOS_NODE_DEVICES=$work/dev NOS_NODE_PROC=$work/proc NOS_NODE_DRIVER=$work/driver NOS_NODE_PODS=$pods_network
+NOS_CONTROLPLANE_DIR=$dir setpriv --pdeathsig TERM "$here/kubelet.sh" "$node" "$work/node" >"$work/kubelet.sh.log" 2>&1 &
+pid[kubelet]=$!
 until k get node "$node" >/dev/null 2>&1; do
-  kill -0 "$kubelet" 2>/dev/null || fail "no kubelet: $(cat "$work/kubelet.sh.log")"
+  if ! kill -0 "${pid[kubelet]}" 2>/dev/null; then
+    wait "${pid[kubelet]}" || { [ $? -eq 77 ] && skip "$(cat "$work/kubelet.sh.log")"; fail "no kubelet"; }
+  fi
   sleep 0.2
 done
+start_network "$node" "$work/network"
 expect 'condition met' k wait --for=condition=Ready "node/$node" --timeout 120s
-expect labeled k label node "$node" nos.nebuly.com/gpu-partitioning=mig \
-  nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=1
-expect 'unpacking' "$here/kubelet.sh" "$node" "$work/node" ctr images import --local "$archive"
-image=$(sed -n 's/^unpacking \([^ ]*\) .*/\1/p' <<<"$out" | head -n 1)
-
-# The chart's pods, but in the host's network, because the node has no other, and with a driver.
-say "the chart's pods of $image become ready"
-mkdir "$work/driver"
-chmod 777 "$work/driver"
-cp "$build/test/doubles/nvml/libnvidia-ml.so.1" "$work/driver"
-echo "{\"node\": \"$node\", \"gpus\": [{\"model\": \"A100-40GB\"}]}" >"$work/driver/gpus.json"
-"$helm" template nos-image "$here/../../deploy/helm/nos" -n "$system" --kube-version 1.34 \
-  --set "gpuPartitioner.image.repository=${image%:*},gpuPartitioner.image.tag=${image##*:}" \
-  --set gpuPartitioner.image.pullPolicy=Never,gpuPartitioner.replicaCount=1,scheduler.enabled=false \
-  --set "gpuPartitioner.nodeSelector.kubernetes\.io/hostname=$node" \
-  --set 'gpuPartitioner.tolerations[0].operator=Exists' \
-  --set gpuPartitioner.migAgent.config.nvmlLibrary=/driver/libnvidia-ml.so.1 \
-  --set 'gpuPartitioner.migAgent.config.metrics.bindAddress=:8090' \
-  --set 'gpuPartitioner.migAgent.config.health.healthProbeBindAddress=:8091' >"$work/chart.yaml" ||
-  fail "helm template"
-api=$(k config view --minify -o jsonpath='{.clusters[0].cluster.server}')
-network() {
-  printf 'apiVersion: apps/v1\nkind: %s\nmetadata: {name: nos-image-%s}\nspec:\n  template:\n    spec:\n' "$1" "$2"
-  printf '      hostNetwork: true\n      containers:\n      - name: %s\n        env:\n' "$3"
-  printf '        - {name: KUBERNETES_SERVICE_HOST, value: "127.0.0.1"}\n'
-  printf '        - {name: KUBERNETES_SERVICE_PORT, value: "%s"}\n' "${api##*:}"
-}
-network Deployment gpu-partitioner partitioner >"$work/partitioner.yaml"
-{
-  network DaemonSet mig-agent agent
-  cat <<Y
-        - {name: NOS_NVML_DOUBLE_STATE, value: /driver/gpus.json}
-        ports:
-        - {\$patch: replace}
-        - {name: metrics, containerPort: 8090}
-        - {name: health, containerPort: 8091}
-        volumeMounts: [{name: driver, mountPath: /driver}]
-      volumes: [{name: driver, hostPath: {path: $work/driver}}]
+expect labeled k label node "$node" nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=1
+# The page's image, whose content is the test's.
+expect . env NOS_CONTROLPLANE_DIR="$dir" "$here/kubelet.sh" "$node" "$work/node" ctr images tag \
+  docker.io/nos-test/sleeper:1 docker.io/nvidia/cuda:12.4.1-base-ubuntu22.04
+mkdir -m 777 "$work/store"
+expect created from "
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: disk}
+spec:
+  capacity: {storage: 20Gi}
+  accessModes: [ReadWriteOnce]
+  hostPath: {path: $work/store}
+" k create
+cat >"$work/doubles.yaml" <<Y
+gpuPartitioner:
+  migAgent:
+    extraEnv: [{name: NOS_NVML_DOUBLE_STATE, value: /doubles/gpus.json}]
+    extraVolumes: [{name: doubles, hostPath: {path: $work}}]
+    extraVolumeMounts: [{name: doubles, mountPath: /doubles}]
 Y
-} >"$work/agent.yaml"
-cat >"$work/kustomization.yaml" <<Y
-resources: [chart.yaml]
-patches:
-- {path: partitioner.yaml, target: {kind: Deployment}}
-- {path: agent.yaml, target: {kind: DaemonSet}}
-Y
-k kustomize "$work" >"$work/all.yaml" || fail "kustomize"
-expect created k create namespace "$system"
-expect serverside-applied k apply --server-side -f "$work/all.yaml"
-expect 'successfully rolled out' k rollout status deployment/nos-image-gpu-partitioner -n "$system" --timeout 60s
-expect 'successfully rolled out' k rollout status daemonset/nos-image-mig-agent -n "$system" --timeout 60s
 
-say "a pod that asks for a slice runs on one"
-expect created k create namespace "$team"
-expect 'condition met' k wait --for=create serviceaccount/default -n "$team" --timeout 60s
+# The page's commands, except those that install the GPU Operator; it and its names are this test's.
+say "the ten commands of docs/install.md"
+awk '/^## / {on = /in ten commands/; next} on && /^    / {print substr($0, 5)}' "$root/docs/install.md" >"$work/page"
+expect '^10$' grep -cE '^(helm|kubectl) ' "$work/page"
+expect '^2$' grep -cE '^helm (repo add|install gpu-operator) ' "$work/page"
+sed -E "/^helm (repo add|install gpu-operator) /d; s|REGISTRY|$registry|; s|NODE|$node|; s|--version [^ ]*|--version $version|
+  s|^helm pull .*|& --plain-http|; s|^helm install nos .*|& -f $work/doubles.yaml|" "$work/page" >"$work/commands"
+mkdir "$work/programs" "$work/typed"
+ln -s "$helm" "$work/programs/helm"
+ln -s "$kubectl" "$work/programs/kubectl"
+(cd "$work/typed" && PATH=$work/programs:$PATH timeout 300 bash -eux "$work/commands") >"$work/typed.log" 2>&1 ||
+  fail "docs/install.md: $(cat "$work/typed.log")"
+out=$(cat "$work/typed.log")
+grep -q "^device /dev/nvidia$gpu " <<<"$out" || fail "the page's pod has no GPU"
+grep -q "^NVIDIA_VISIBLE_DEVICES=void" <<<"$out" || fail "the page's pod has its device by another way than CDI"
+expect '^ContainerDeviceInterface$' k get node "$node" -o \
+  jsonpath='{.status.conditions[?(@.type=="nos.nebuly.com/DeviceHandover")].reason}'
+
+say "telemetry, dashboard and autoscaler, by one value each"
+expect 'STATUS: deployed' "$helm" upgrade nos "$work/typed/nos" -n "$system" --reuse-values --wait --timeout 3m \
+  --set telemetry.enabled=true --set autoscaler.enabled=true
+
+say "every daemon is ready, from the image in the registry"
+daemons=(deployment/nos-{gpu-partitioner,scheduler,operator,autoscaler} statefulset/nos-telemetry daemonset/nos-mig-agent)
+for each in "${daemons[@]}"; do
+  expect 'successfully rolled out|roll out complete' k rollout status "$each" -n "$system" --timeout 120s
+done
+expect "^${#daemons[@]}\$" sh -c "$(printf '%q ' "$kubectl" get deployments,statefulsets,daemonsets -A -o name) | wc -l"
+expect "^$registry/nos:$version\$" sh -c "$(printf '%q ' "$kubectl" get pods -n "$system" -o \
+  'jsonpath={range .items[*].spec.containers[*]}{.image}{"\n"}{end}') | sort -u"
+[ "$(wc -l <<<"$out")" = 1 ] || fail "images of other origin"
+expect '^0( 0)*$' k get pods -n "$system" -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}'
+
+say "their metrics are served"
+while read -r name address; do
+  [ "$address" != None ] || address=$(k get endpoints "$name" -n "$system" -o jsonpath='{.subsets[0].addresses[0].ip}' 2>/dev/null)
+  expect '^nos_' curl -fsS "http://$address:8080/metrics"
+done < <(k get services -n "$system" --no-headers -o custom-columns=:.metadata.name,:.spec.clusterIP | grep -e '-metrics ')
+
+say "the dashboard is served, and has the agent's and the operator's reports"
+k get configmap nos-telemetry-ca -n "$system" -o jsonpath='{.data.ca\.crt}' >"$work/ca.crt"
+address=$(k get service nos-telemetry -n "$system" -o jsonpath='{.spec.clusterIP}')
+host=nos-telemetry.$system.svc
+expect created k create serviceaccount reader
+expect created k create clusterrolebinding reader --clusterrole=cluster-admin --serviceaccount=default:reader
+token=$(k create token reader)
+browser() { curl -fsS --cacert "$work/ca.crt" --resolve "$host:443:$address" -H "Authorization: Bearer $token" "https://$host/$1"; }
+expect '<script type="module"' browser ''
+soon "\"$node\"" browser api/v1/gpus
+soon '"hello-slice"' browser api/v1/workloads
+
+say "the API server reaches the operator's webhooks"
 expect created from "
 apiVersion: v1
 kind: Pod
-metadata: {name: slice, namespace: $team}
+metadata: {name: by-need, annotations: {nos.nebuly.com/need-memory: 4Gi}}
 spec:
-  hostNetwork: true
-  tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+  schedulerName: nos-scheduler
+  containers: [{name: main, image: 'docker.io/nos-test/sleeper:1'}]
+" k create
+expect '^{"nvidia.com/mig-1g.5gb":"1"}$' k get pod by-need -o jsonpath='{.spec.containers[0].resources.limits}'
+quota() { printf 'apiVersion: nos.nebuly.com/v1alpha1\nkind: ElasticQuota\nmetadata: {name: %s}\nspec: %s\n' "$@"; }
+expect created from "$(quota one '{min: {nvidia.com/mig-1g.5gb: 1}}')" k create
+refuse 'admission webhook "quotas.nos.nebuly.com" denied' from "$(quota two '{min: {nvidia.com/mig-1g.5gb: 1}}')" k create
+
+say "a pod of nos scheduler runs on a slice, and has its devices and no others"
+numbers=$(seq -f "$tty:%g" "$control" 62 | tr '\n' ' ')
+expect created from "
+apiVersion: v1
+kind: Pod
+metadata: {name: slice}
+spec:
+  schedulerName: nos-scheduler
   terminationGracePeriodSeconds: 5
   containers:
   - name: main
     image: docker.io/nos-test/sleeper:1
-    imagePullPolicy: Never
+    env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: PROBE, value: '$numbers'}]
     resources: {limits: {nvidia.com/mig-3g.20gb: 1}}
 " k create
-expect 'condition met' k wait --for=jsonpath='{.status.phase}'=Running -n "$team" pod/slice --timeout 60s
-expect 'NVIDIA_VISIBLE_DEVICES=MIG-' logs "${team}_slice"
+for each in by-need slice; do
+  expect 'condition met' k wait --for=jsonpath='{.status.phase}'=Running "pod/$each" --timeout 60s
+done
+sees slice "$(k get node "$node" -o jsonpath='{.metadata.annotations.nos\.nebuly\.com/status-layout-0}' |
+  grep -oE '3g.20gb@[0-9]' | cut -d@ -f2)" void
+expect '"slice"' browser api/v1/workloads
+
+say "nos check finds nothing failed"
+out=$("$build/nos" check -o json) || fail "nos check: $?"
+for each in PartitionerReady AgentReady SchedulerReady OperatorReady AutoscalerReady TelemetryServerReady \
+  WebhookEndpoints AgentOnNodeReady TelemetryReporter; do
+  verdict=$(jq -r --arg code "$each" '[.. | objects | select(.code? == $code) | .verdict] | unique | join(" ")' <<<"$out")
+  [ "$verdict" = OK ] || fail "nos check says $each: $verdict"
+done
 
 say "asked to end, they end by themselves"
-for who in partitioner agent; do
+declare -a end_of=()
+for each in partitioner agent operator scheduler autoscaler telemetry; do
   # Keeps the log file open, because it is deleted with the pod.
-  exec {log}<"$(echo "$work/node/logs/$system"_*/"$who"/0.log)"
-  end_of[${#end_of[@]}]=$log
+  exec {log}<"$(echo "$work/node/logs/$system"_*/"$each"/0.log | cut -d' ' -f1)" || fail "no log of $each"
+  end_of+=("$log")
 done
-expect deleted k delete deployment/nos-image-gpu-partitioner daemonset/nos-image-mig-agent -n "$system"
-expect 'deleted|No resources' k delete pods --all -n "$system" --wait --timeout 60s
+expect uninstalled "$helm" uninstall nos -n "$system"
+expect 'condition met|no matching resources' k wait --for=delete pods --all -n "$system" --timeout 60s
 for log in "${end_of[@]}"; do expect '"stopping nos"' cat "/dev/fd/$log"; done
+
+say "make deploy installs the image that it is given"
+deploy() { PATH=$work/programs:$PATH make -C "$root" "$1" IMG="$registry/nos:$version" NAMESPACE="$system" ARGS="${2:-}"; }
+expect 'STATUS: deployed' deploy deploy "-f $root/deploy/helm/nos/platforms/gpu-operator.yaml -f $work/doubles.yaml --wait --timeout 3m"
+expect "^$registry/nos:$version\$" k get daemonset nos-mig-agent -n "$system" -o jsonpath='{.spec.template.spec.containers[0].image}'
+expect 'successfully rolled out' k rollout status daemonset/nos-mig-agent -n "$system" --timeout 60s
+expect uninstalled deploy undeploy
 echo ok

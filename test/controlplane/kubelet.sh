@@ -7,6 +7,9 @@
 #   kubelet.sh NODE DIR ctr ... runs a command of containerd's client for the node's images and containers
 #
 # NOS_NODE_DEVICES: a folder of device nodes that the node's /dev has beside the machine's.
+# NOS_NODE_PROC: a folder with driver/ and devices, which containers see as /proc/driver and /proc/devices.
+# NOS_NODE_DRIVER: a folder that the node has as /run/nvidia/driver, where the GPU Operator puts the driver.
+# NOS_NODE_PODS: a network of IPv4, such as 10.88.1.0/24: pods get addresses in it, with network.sh.
 #
 # Exits with 77, and the reason, on an unsuitable machine. Once the node is Ready, DIR contains:
 #
@@ -17,9 +20,9 @@
 #
 # Everything runs in its own process and mount namespaces: it ends with their first process, however
 # that ends, and leaves no mount behind. /dev, /var/lib/kubelet, /run, /var/log and the files of
-# /proc/sys that the kubelet would change are private. Cgroups are below /nos-NODE. Pods share the host's
-# network (hostNetwork: true), tolerate nvidia.com/gpu, and use the only image,
-# docker.io/nos-test/sleeper:1 (sleeper.c). Only a SIGKILL of this script leaves something: empty
+# /proc/sys that the kubelet would change are private. Cgroups are below /nos-NODE. The only image is
+# docker.io/nos-test/sleeper:1 (sleeper.c). Without NOS_NODE_PODS, pods share the host's network
+# (hostNetwork: true) and tolerate nvidia.com/gpu. Only a SIGKILL of this script leaves something: empty
 # cgroups and an empty /var/lib/kubelet.
 # shellcheck disable=SC2154
 here=$(dirname "$(readlink -f "$0")") caller=$PWD
@@ -83,7 +86,9 @@ image() {
 go_architecture() { uname -m | sed -e s/x86_64/amd64/ -e s/aarch64/arm64/; }
 
 configure() {
+  local more='registerWithTaints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]' base='' listen=127.0.0.1
   mkdir -p "$node_dir"/{kubelet,containerd,logs,cni,cdi}
+  [ -z "${NOS_NODE_PROC:-}" ] || base="base_runtime_spec = \"$node_dir/base.json\""
   cat >"$node_dir/containerd.toml" <<Y
 version = 3
 root = "$node_dir/containerd"
@@ -97,15 +102,30 @@ state = "/run/containerd"
 [plugins."io.containerd.cri.v1.runtime"]
   restrict_oom_score_adj = true  # for machines without CAP_SYS_RESOURCE
   cdi_spec_dirs = ["$node_dir/cdi"]
+  [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    $base
   [plugins."io.containerd.cri.v1.runtime".cni]
     conf_dir = "$node_dir/cni"
+    bin_dir = "/usr/lib/cni"
 Y
-  # Makes containerd, and so the node, ready. Never called: pods have hostNetwork.
-  echo '{"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}' >"$node_dir/cni/none.conflist"
+  if [ -n "${NOS_NODE_PODS:-}" ]; then
+    # A link for each pod, so that packets between pods pass the node's rules for Services.
+    cat >"$node_dir/cni/pods.conflist" <<Y
+{"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "ptp", "ipam": {"type": "host-local",
+  "subnet": "$NOS_NODE_PODS", "dataDir": "$node_dir/cni/addresses", "routes": [{"dst": "0.0.0.0/0"}]}}]}
+Y
+    listen=$address
+    more="clusterDNS: [$address]
+clusterDomain: cluster.local"
+  else
+    # Makes containerd, and so the node, ready. Never called: pods have hostNetwork.
+    echo '{"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}' >"$node_dir/cni/none.conflist"
+  fi
   cat >"$node_dir/kubelet.yaml" <<Y
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
-address: 127.0.0.1
+address: $listen
 port: $(free_port)
 healthzPort: 0
 authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {clientCAFile: $dir/pki/ca.crt}}
@@ -116,7 +136,7 @@ cgroupRoot: /nos-$node
 failCgroupV1: false
 failSwapOn: false
 enforceNodeAllocatable: [pods]
-registerWithTaints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]
+$more
 volumePluginDir: $node_dir/volume-plugins
 resolvConf: ""
 podLogsDir: $node_dir/logs
@@ -148,14 +168,34 @@ devices() {
   mount --rbind "$own" /dev
 }
 
+# show_driver FOLDER: containers see the folder's files in /proc, as if the kernel had a driver's module.
+# The runtime's specification allows no mounts there, but hooks.
+show_driver() {
+  cat >"$node_dir/show-driver" <<Y
+#!/bin/sh
+set -e
+mount --bind "$1/driver" proc/driver
+mount --bind "$1/devices" proc/devices
+Y
+  chmod +x "$node_dir/show-driver"
+  "$ctr" oci spec | jq --arg hook "$node_dir/show-driver" '.hooks.createContainer = [{path: $hook,
+    env: ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]}]' >"$node_dir/base.json"
+}
+
 # client_of_containerd COMMAND...: in the namespace of the kubelet's images.
 client_of_containerd() { "$ctr" --address /run/containerd.sock --namespace k8s.io "$@"; }
 
 # inside: the first process of the namespaces.
 inside() {
   local code=0 each
+  # Among themselves, for containers that follow the mounts of a folder of the host.
+  mount --make-rshared /
   [ -z "${NOS_NODE_DEVICES:-}" ] || devices "$NOS_NODE_DEVICES"
   for each in /run /var/log; do mount -t tmpfs tmpfs "$each"; done
+  mkdir -p /run/cdi /run/nvidia/driver
+  mount --bind "$node_dir/cdi" /run/cdi
+  [ -z "${NOS_NODE_DRIVER:-}" ] || mount --bind "$NOS_NODE_DRIVER" /run/nvidia/driver
+  [ -z "${NOS_NODE_PROC:-}" ] || show_driver "$NOS_NODE_PROC"
   mount --bind "$node_dir/kubelet" /var/lib/kubelet
   setting 1 vm/overcommit_memory
   setting 10 kernel/panic
@@ -245,9 +285,11 @@ mkdir -p "$node_dir" /var/lib/kubelet
 # The mount point, which the last node removes.
 exec 7</var/lib/kubelet
 flock --shared 7
+address=$(hostname -I | cut -d' ' -f1)
 configure
 image
-address=$(hostname -I | cut -d' ' -f1) kubelet=${path_of[kubelet]} NOS_CONTROLPLANE_DIR=$dir
+kubelet=${path_of[kubelet]}
+NOS_CONTROLPLANE_DIR=$dir
 containerd=${path_of[containerd]} ctr=${path_of[ctr]}
 shims=$(dirname "${path_of[containerd-shim-runc-v2]}")
 export address kubelet containerd ctr shims NOS_CONTROLPLANE_DIR

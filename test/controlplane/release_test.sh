@@ -108,6 +108,8 @@ within 60 curl -fsS "http://127.0.0.1:$page/"
 grep -q '<script type="module"' <<<"$out" || fail "this is not the dashboard"
 expect '"sandbox":true' curl -fsS "http://127.0.0.1:$page/api/v1/session"
 within 30 curl -fsS "http://127.0.0.1:$api/api/v1/nodes"
+# The command that it proposes needs no file of the container.
+expect "^try: kubectl --server http://127.0.0.1:$api get pods" cat "$work/sandbox.log"
 # Published on every address, it still answers only those who name this machine.
 expect '^403$' curl -s -o /dev/null -w '%{http_code}' -H 'Host: sandbox.example' "http://127.0.0.1:$page/api/v1/session"
 

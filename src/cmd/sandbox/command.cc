@@ -311,12 +311,13 @@ Status RunSandbox(const SandboxFlags& flags) {
              ServeDashboard(world, flags, std::filesystem::absolute(path).parent_path()));
   Interrupt interrupt(kubeconfig->path());
   const Session session{
-      world,
-      flags,
-      fmt::format("try: kubectl --kubeconfig {} get pods -o wide", kubeconfig->path()),
-      started,
-      interrupt,
-      *telemetry};
+      world, flags,
+      // In a container the file is out of the user's reach.
+      flags.published
+          ? fmt::format("try: kubectl --server http://127.0.0.1:{} get pods -o wide",
+                        server->port())
+          : fmt::format("try: kubectl --kubeconfig {} get pods -o wide", kubeconfig->path()),
+      started, interrupt, *telemetry};
   if (const Display display = StdoutDisplay(); display.screen) {
     RunOnTerminal(session, display.colours);
   } else {
