@@ -145,6 +145,7 @@ begin() {
         start "$name" "$nos" scheduler --config "$settings/scheduler/scheduler_config.yaml" \
           --kubeconfig "$work/scheduler.kubeconfig"
         ;;
+      telemetry-*) start "$name" "$nos" telemetry --sandbox --config "$work/telemetry.yaml" ;;
       *)
         start "$name" "$nos" "${name%-*}" --config "$settings/${name%-*}.yaml" --kubeconfig "$work/${name%-*}.kubeconfig"
         ;;
@@ -165,4 +166,38 @@ deciders=(scheduler-a scheduler-b partitioner-a partitioner-b operator-a)
 alive() {
   local name
   for name in "${!pid[@]}"; do kill -0 "${pid[$name]}" || fail "$name has ended: $(tail -n 5 "$work/$name.log")"; done
+}
+
+quota() { printf -- '\n---\napiVersion: nos.nebuly.com/v1alpha1\nkind: %s\nmetadata: {namespace: %s, name: %s}\nspec: %s\n' "$@"; }
+# create_quotas: of team-a, and of team-b and team-c together.
+create_quotas() {
+  expect created from "$(quota ElasticQuota team-a q '{min: {nos.nebuly.com/gpu-memory: 40}, max: {nos.nebuly.com/gpu-memory: 130}}')$(
+    quota CompositeElasticQuota team-b both '{namespaces: [team-b, team-c], min: {nos.nebuly.com/gpu-memory: 120}}')" k create
+}
+# quotas FIELDS: a line for each, with these fields, such as '{.metadata.uid} '.
+quotas() { k get eq,ceq -A -o jsonpath='{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name} '"$1"'{.spec}{"\n"}{end}'; }
+# quota_used KIND NAMESPACE NAME GB: its status has this memory, and says that it is in force.
+quota_used() {
+  [ "$(k get "$1" -n "$2" "$3" -o 'jsonpath={.status.used.nos\.nebuly\.com/gpu-memory} {.status.conditions[?(@.type=="InForce")].status}')" = "$4 True" ]
+}
+annotation() { k get node "$1" -o jsonpath="{.metadata.annotations.nos\.nebuly\.com/$2}"; }
+# plan_done NODE FIRST: the newest plan is carried out, and its number is above FIRST.
+plan_done() {
+  local asked
+  asked=$(annotation "$1" spec-partitioning-plan)
+  [ "$asked" -gt "$2" ] && [ "$asked" = "$(annotation "$1" status-partitioning-plan)" ] &&
+    annotation "$1" partitioning-result | grep -q "\"$asked\".*applied"
+}
+rolled_out() {
+  local name
+  for name in gpu-partitioner scheduler operator; do
+    expect 'successfully rolled out' k rollout status "deployment/nos-$name" -n "$system" --timeout 240s
+  done
+}
+create_teams() {
+  local name
+  for name in team-a team-b team-c "$@"; do
+    expect created k create namespace "$name"
+    expect 'condition met' k wait --for=create serviceaccount/default -n "$name" --timeout 60s
+  done
 }
