@@ -4,9 +4,10 @@
 #
 #   churn.sh KUBECTL NAMESPACE SEED PODS FOLDER
 #
-# There are PODS pods at a time, with the label churn=yes. FOLDER/choice has the profiles of new pods in its
-# first line and their schedulers in the second; the last profile is given to one pod at a time. It may be
-# replaced at any time. While there is a file FOLDER/hold, no pod is deleted. FOLDER/log gets a line for each step:
+# There are PODS pods at a time, with the label churn=yes. FOLDER/choice has a line of words PROFILE:SCHEDULER, from
+# which new pods are chosen; the last one is given to one pod at a time. It may be replaced at any time. Pods
+# of two schedulers should not ask for one profile: each scheduler gives away what the other has just given.
+# While there is a file FOLDER/hold, no pod is deleted. FOLDER/log gets a line for each step:
 #
 #   created NAME PROFILE SCHEDULER   started NAME   ended NAME    deleted because this script asked for it
 #   refused NAME                     the kubelet had no device for it (UnexpectedAdmissionError)
@@ -20,22 +21,14 @@ number=0
 
 k() { "$kubectl" -n "$namespace" "$@"; }
 note() { printf '%s\n' "$*" >>"$folder/log"; }
-# one_of WORD...
-one_of() {
-  shift $((RANDOM % $#))
-  printf '%s' "$1"
-}
 
 create() {
-  local profiles schedulers profile scheduler name=churn-$((++number))
-  {
-    read -ra profiles
-    read -ra schedulers
-  } <"$folder/choice"
-  # Not in a subshell, whose random numbers would be those of every other.
-  profile=${profiles[RANDOM % ${#profiles[@]}]} scheduler=${schedulers[RANDOM % ${#schedulers[@]}]}
-  if [ "$profile" = "${profiles[-1]}" ] && [ ${#rare[@]} -gt 0 ]; then profile=${profiles[0]}; fi
-  if [ "$profile" = "${profiles[-1]}" ]; then rare[$name]=1; fi
+  local choices choice profile scheduler name=churn-$((++number))
+  read -ra choices <"$folder/choice"
+  choice=${choices[RANDOM % ${#choices[@]}]}
+  if [ "$choice" = "${choices[-1]}" ] && [ ${#rare[@]} -gt 0 ]; then choice=${choices[0]}; fi
+  if [ "$choice" = "${choices[-1]}" ]; then rare[$name]=1; fi
+  profile=${choice%:*} scheduler=${choice#*:}
   k create -f - >/dev/null <<Y && note "created $name $profile $scheduler"
 apiVersion: v1
 kind: Pod

@@ -30,18 +30,18 @@ finish() {
 . "$here/daemons.sh"
 trap finish EXIT
 
-# begin_churn PODS PROFILES SCHEDULERS: pods come and go from now on (churn.sh).
+# begin_churn PODS PROFILE:SCHEDULER...: pods come and go from now on (churn.sh).
 begin_churn() {
   mkdir "$work/churn"
   : >"$work/churn/log"
-  choose "$2" "$3"
+  choose "${@:2}"
   "$here/churn.sh" "$kubectl" "$team" "$seed" "$1" "$work/churn" &
   churn=$!
   disown
 }
-# choose PROFILES SCHEDULERS: of the pods that come from now on; the last profile is given to one at a time.
+# choose PROFILE:SCHEDULER...: for the pods that come from now on; the last one is given to one at a time.
 choose() {
-  printf '%s\n%s\n' "$1" "$2" >"$work/churn/choice.new"
+  printf '%s\n' "$*" >"$work/churn/choice.new"
   mv "$work/churn/choice.new" "$work/churn/choice"
 }
 count() { grep -c "^$1 " "$work/churn/log"; }

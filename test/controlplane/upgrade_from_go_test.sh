@@ -105,7 +105,7 @@ uid=''
 quotas_before=$(quotas "$uid")
 
 say "pods come and go on the slices that exist"
-begin_churn 5 '1g.5gb 2g.10gb' default-scheduler
+begin_churn 5 1g.5gb:default-scheduler 2g.10gb:default-scheduler
 churned
 
 say "the way of docs/coming-from-go-nos.md, $way"
@@ -141,7 +141,7 @@ configure "$settings"
 begin "${agents[@]}" "${deciders[@]}"
 
 say "pods get slices that nos creates, from both schedulers"
-choose '1g.5gb 1g.5gb 2g.10gb 3g.20gb' 'default-scheduler nos-scheduler'
+choose 1g.5gb:nos-scheduler 2g.10gb:default-scheduler 3g.20gb:nos-scheduler
 churned $((2 * pods_per_step))
 pods_kept
 refused=$(count refused)

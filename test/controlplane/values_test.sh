@@ -211,9 +211,9 @@ expect '^2$' two
 # values. The objects are those of the new defaults, except for the hand-over, which had another default.
 mv "$work/chart/values.yaml" "$work/values.yaml"
 cp "$files/reused.yaml" "$work/chart/values.yaml"
-every=(--set telemetry.enabled=true,autoscaler.enabled=true --set metrics.serviceMonitor.enabled=true
-  --set metrics.prometheusRule.enabled=true,metrics.dashboards.enabled=true --api-versions monitoring.coreos.com/v1/ServiceMonitor
-  --set gpuPartitioner.migAgent.mps.enabled=true,gpuPartitioner.migAgent.devicePlugin.handover=environment)
+every=(--set telemetry.enabled=true --set autoscaler.enabled=true --set metrics.serviceMonitor.enabled=true
+  --set metrics.prometheusRule.enabled=true --set metrics.dashboards.enabled=true --api-versions monitoring.coreos.com/v1/ServiceMonitor
+  --set gpuPartitioner.migAgent.mps.enabled=true --set gpuPartitioner.migAgent.devicePlugin.handover=environment)
 render "${every[@]}" >"$work/reused.out" || fail "does not render with the values of an earlier release"
 expect 'image: "nos:0.1.0"' cat "$work/reused.out"
 render --set gpuPartitioner.image.repository=registry.test/mine >"$work/reused-image.out" || fail "render"
