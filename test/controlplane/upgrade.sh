@@ -97,6 +97,8 @@ pods_kept() {
     [ -z "$out" ] || fail "devices were taken from pods on $node"
     out=$(grep '^freed .*/stays-' "$work/$node.json.journal") && fail "pods that were to stay lost their device on $node"
   done
+  # The journal has their devices, and slices that were destroyed, else it proves nothing.
+  [ "$(cat "$work"/*.json.journal | grep -c '^held .*/stays-')" -eq "$(wc -l <"$work/identities")" ] || fail "devices of pods that stay"
   return 0
 }
 # stays NAMESPACE NAME PROFILE [SCHEDULER]: a pod that runs until the end of the test, as YAML.
@@ -124,7 +126,8 @@ configure() {
   } >"$to/scheduler/scheduler_config.yaml"
   {
     k get configmap nos-operator -n "$system" -o jsonpath='{.data.config\.yaml}' |
-      sed "s|^leaderElection:|&\n$leases|; s|/etc/nos/known|$to/known|; s|/var/lib/nos/telemetry|$work/spool-operator|"
+      sed "s|^leaderElection:|&\n$leases|; s|/etc/nos/known|$to/known|; s|/var/lib/nos/telemetry|$work/spool-operator|
+        s|^webhook:|&\n  bindAddress: 127.0.0.1:${hook_port:-0}\n  secretNamespace: $system|"
     rest
   } >"$to/operator.yaml"
   for node in "${nodes[@]}"; do
@@ -144,6 +147,10 @@ begin() {
       scheduler-*)
         start "$name" "$nos" scheduler --config "$settings/scheduler/scheduler_config.yaml" \
           --kubeconfig "$work/scheduler.kubeconfig"
+        ;;
+      operator-*)
+        start "$name" "$nos" operator ${hook_port:+--webhook} --config "$settings/operator.yaml" \
+          --kubeconfig "$work/operator.kubeconfig"
         ;;
       telemetry-*) start "$name" "$nos" telemetry --sandbox --config "$work/telemetry.yaml" ;;
       *)

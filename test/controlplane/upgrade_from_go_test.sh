@@ -152,6 +152,7 @@ say "all that wait are served, and what ran still runs"
 end_churn
 alive
 pods_kept
+grep -q ^destroyed "$work"/*.json.journal || fail "no slice was destroyed, so nothing was tried"
 out=$(diff <(printf '%s\n' "$quotas_before") <(quotas "$uid")) || fail "quotas have changed"
 within 30 quota_used ceq team-b both 45
 within 60 plan_done gpu-1 1700000000

@@ -2,8 +2,8 @@
 # From an earlier version of nos to this one and back, while pods come and go: the chart first, then agents
 # before the others, the others before agents, all; a rollback of chart and programs; and all at once with
 # kill -9. Beside that, the telemetry database is opened by both versions in turn, and receives records
-# of both. No pod that runs ends, no device is taken from a pod, all that wait are served, quotas stay, and
-# the database loses no pod.
+# of both. No pod that runs ends, no device is taken from a pod, all that wait are served, quotas, node
+# pools and the webhook's certificate stay, and the database loses no pod.
 #
 #   upgrade_from_previous_test.sh SCRIPT BUILD
 #
@@ -20,7 +20,7 @@ fi
 # shellcheck source=test/controlplane/upgrade.sh
 . "$(dirname "$0")/upgrade.sh"
 # shellcheck source=test/controlplane/components.sh
-port=$(. "$here/components.sh" && free_port)
+port=$(. "$here/components.sh" && free_port) hook_port=$(. "$here/components.sh" && free_port)
 system="nos-system"
 old=$previous/nos new=$build/nos
 telemetry=gpuPartitioner.migAgent.telemetry
@@ -66,16 +66,34 @@ reported() {
   [ -z "$(comm -23 "$work/came" <(known_pods))" ]
 }
 
+# The certificate of the webhook is one for all versions, and API servers trust it after each upgrade. (They
+# cannot reach the Service here: they ignore that, as failurePolicy says.)
+certificate_there() { k get secret nos-operator-webhook -n $system; }
+certificate() { k get secret nos-operator-webhook -n $system -o 'jsonpath={.data}' | sha256sum; }
+trusted() {
+  local authority
+  authority=$(k get validatingwebhookconfiguration nos-operator -o 'jsonpath={.webhooks[0].clientConfig.caBundle}' | base64 -d)
+  openssl s_client -connect "127.0.0.1:$hook_port" -servername "nos-operator-webhook.$system.svc" -verify_return_error \
+    -CAfile <(printf '%s\n' "$authority") </dev/null
+}
 # step TEXT: pods come and go meanwhile; then what was to stay is there.
 step() {
   say "$1"
   churned "$pods_per_step"
   pods_kept
+  within 30 trusted
+  [ "$(certificate)" = "$certificate_before" ] || fail "the webhook has another certificate"
+  out=$(diff <(printf '%s\n' "$objects_before") <(objects)) || fail "quotas or pools have changed"
+}
+# objects: those of the chart's CRDs, as users have written them.
+objects() {
+  quotas '{.metadata.uid} '
+  k get nodepools.nos.nebuly.com -o jsonpath='{range .items[*]}{.metadata.uid} {.metadata.name} {.spec}{"\n"}{end}'
 }
 
 say "the earlier version: $(basename "$previous")"
 expect 'STATUS: deployed' "$helm" install nos "$previous/chart" -n $system --create-namespace \
-  --set operator.webhook.enabled=false --set $telemetry.endpoint="http://127.0.0.1:$port" --set $telemetry.cluster=prod
+  --set autoscaler.crds.enabled=true --set gpuPartitioner.config.planBudgetSeconds=4 --set $telemetry.endpoint="http://127.0.0.1:$port" --set $telemetry.cluster=prod
 settings_of old
 service_accounts gpu-partitioner:partitioner mig-agent:agent scheduler:scheduler operator:operator
 create_teams team-d
@@ -103,7 +121,23 @@ for namespace in team-a team-b; do
   expect 'condition met' k wait --for=jsonpath='{.status.phase}'=Running -n $namespace pod -l stays=yes --timeout 60s
 done
 remember_pods 5
-quotas_before=$(quotas '{.metadata.uid} ')
+expect created from "
+apiVersion: nos.nebuly.com/v1alpha1
+kind: NodePool
+metadata: {name: a100}
+spec:
+  gpu: {model: A100-40GB, count: 2, partitioning: mig}
+  cpu: 96
+  memory: 512Gi
+  min: 0
+  max: 4
+  price: '20.5'
+  nodeSelector: {pool: a100}
+  scaleTargetRef: {apiVersion: cluster.x-k8s.io/v1beta1, kind: MachineDeployment, namespace: machines, name: a100}
+" k create
+objects_before=$(objects)
+within 30 certificate_there
+certificate_before=$(certificate)
 begin_churn 5 1g.5gb:nos-scheduler 2g.10gb:default-scheduler 3g.20gb:nos-scheduler
 step "all of the earlier version"
 
@@ -128,7 +162,9 @@ within 60 reported
 say "  it has all $(wc -l <"$work/came") pods that came meanwhile"
 expect 'Rollback was a success' "$helm" rollback nos 1 -n $system
 rolled_out
-step "the earlier chart's objects after a rollback, the programs of this version"
+nos=$new settings=$work/settings-old
+roll "${deciders[@]}" "${agents[@]}"
+step "the earlier chart's objects after a rollback, the programs of this version with its configuration"
 with old
 roll "${deciders[@]}" "${agents[@]}"
 step "all of the earlier version again"
@@ -147,7 +183,7 @@ say "all that wait are served, and what ran still runs"
 end_churn
 alive
 pods_kept
-out=$(diff <(printf '%s\n' "$quotas_before") <(quotas '{.metadata.uid} ')) || fail "quotas have changed"
+grep -q ^destroyed "$work"/*.json.journal || fail "no slice was destroyed, so nothing was tried"
 within 30 quota_used ceq team-b both 25
 for node in "${nodes[@]}"; do within 60 plan_done "$node" 0; done
 within 60 reported
