@@ -129,6 +129,7 @@ case $way in
     ;;
   anew)
     expect uninstalled "$helm" uninstall nos -n "$system" --wait
+    refuse "resource type|could not find the requested resource" k get eq -A # with all quotas
     plugin_off
     expect 'STATUS: deployed' "$helm" install "${install[@]}"
     within 60 k apply -f "$work/quotas.yaml"
