@@ -29,6 +29,11 @@ finish() {
 # shellcheck source=test/controlplane/daemons.sh
 . "$here/daemons.sh"
 trap finish EXIT
+# What the checks rely on.
+printf '%s\n' 'created A' 'held A x/p' 'destroyed A' 'freed A x/p' 'held A x/q' 'freed A x/q' 'created A' 'held A x/r' \
+  'held A x/s' >"$work/wrong.json.journal"
+[ "$(taken_devices wrong | wc -l)" -eq 3 ] || fail "the journal's check does not work: $(taken_devices wrong)"
+rm "$work/wrong.json.journal"
 
 # begin_churn PODS PROFILE:SCHEDULER...: pods come and go from now on (churn.sh).
 begin_churn() {
