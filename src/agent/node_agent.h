@@ -62,6 +62,10 @@ struct AgentConfig {
   int failures_before_giving_up = 5;
   Duration first_pause = std::chrono::milliseconds(500);
   Duration longest_pause = std::chrono::seconds(60);
+  // Times of IsNeeded: for schedulers, and the limit for bound pods. Kubernetes kills the process
+  // 30 seconds after it was asked to end.
+  Duration leave_settle = std::chrono::seconds(1);
+  Duration leave_limit = std::chrono::seconds(15);
 };
 
 // Optional parts of an agent. Null disables the part.
@@ -90,6 +94,10 @@ class Agent final : public reconcile::Reconciler {
   // that no scheduler sends pods that the kubelet would reject without a device plugin. The next
   // plugin to register restores the counts.
   Status Leave(const reconcile::Listers& view, kube::Client& client);
+  // After Leave, with a current view: true while the process has to serve the kubelet. Schedulers
+  // need time to see the counts, and a pod that is bound already fails for good if no plugin
+  // answers when the kubelet admits it. Ends after a limit, because a kubelet may admit nothing.
+  bool IsNeeded(const reconcile::Listers& view, Duration since_leave) const;
 
  private:
   using Pods = std::vector<std::shared_ptr<const cluster::Pod>>;

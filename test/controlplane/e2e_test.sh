@@ -67,6 +67,25 @@ k delete pods -n "$team" -l app=slice --field-selector status.phase=Failed >/dev
 [ "$(instances "$home" | grep 3g.20gb)" = "$kept" ] || fail "what 'keep' holds was touched"
 start_partitioner a
 
+say "an agent that ends first serves the pods that are bound already"
+node=$(k get pod late -n "$team" -o jsonpath='{.spec.nodeName}')
+kill -STOP "${pid[$node]}" # the kubelet is slow
+offered=$(k get node "$node" -o jsonpath='{.status.allocatable.nvidia\.com/mig-1g\.5gb}')
+[ "$offered" -ge 3 ] || fail "pod late has three slices"
+expect deleted k delete pod late -n "$team" --force --grace-period 0
+expect created from "$(pod bound 1 1g.5gb | sed "s/^spec:/&\n  nodeName: $node/")" k create
+kill "${pid[agent-$node]}"
+no_slices() { [ "$(k get node "$node" -o jsonpath='{.status.allocatable.nvidia\.com/mig-1g\.5gb}')" = 0 ]; }
+within 30 no_slices
+read -rt 3 <> <(:) # the agent would have ended
+kill -CONT "${pid[$node]}"
+wait_running bound
+tail --pid="${pid[agent-$node]}" -f /dev/null
+start_agent "$node"
+expect deleted k delete pod bound -n "$team"
+expect created from "$(pod late 3 1g.5gb)" k create
+timeout=90 wait_running late
+
 say "bad input hurts only itself"
 expect annotated k annotate node gpu-2 nos.nebuly.com/spec-layout-0=9g.90gb@77 \
   nos.nebuly.com/spec-gpu-99-1g.5gb=1000000000000 --overwrite

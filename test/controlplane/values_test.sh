@@ -207,6 +207,21 @@ refuse 'unknown value metrics.abc; known there: dashboards, labels, prometheusRu
 two() { render --set operator.enable=1,telemetry.enable=1 2>&1 | grep -c 'unknown value'; }
 expect '^2$' two
 
+# helm upgrade --reuse-values: Helm takes the defaults of the release's chart, which lack newer groups of
+# values. The objects are those of the new defaults, except for the hand-over, which had another default.
+mv "$work/chart/values.yaml" "$work/values.yaml"
+cp "$files/reused.yaml" "$work/chart/values.yaml"
+every=(--set telemetry.enabled=true --set autoscaler.enabled=true --set metrics.serviceMonitor.enabled=true
+  --set metrics.prometheusRule.enabled=true --set metrics.dashboards.enabled=true --api-versions monitoring.coreos.com/v1/ServiceMonitor
+  --set gpuPartitioner.migAgent.mps.enabled=true --set gpuPartitioner.migAgent.devicePlugin.handover=environment)
+render "${every[@]}" >"$work/reused.out" || fail "does not render with the values of an earlier release"
+expect 'image: "nos:0.1.0"' cat "$work/reused.out"
+render --set gpuPartitioner.image.repository=registry.test/mine >"$work/reused-image.out" || fail "render"
+expect 'image: "registry.test/mine:0.1.0"' cat "$work/reused-image.out"
+mv "$work/values.yaml" "$work/chart/values.yaml"
+render "${every[@]}" >"$work/fresh.out" || fail "render"
+out=$(diff "$work/fresh.out" <(grep -v "NOTE No effect: shareTelemetry" "$work/reused.out")) || fail "other objects with the values of an earlier release"
+
 # nos reads what the chart writes from these files. The daemons read GPU models before they connect:
 # the lists' impossible geometry ends none of them.
 begins() { env -u KUBECONFIG HOME="$work" NODE_NAME=node "$@" --config "$work/config.yaml"; }

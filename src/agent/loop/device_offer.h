@@ -46,6 +46,7 @@ class DeviceOffer {
               kubelet::PodResources& pod_resources);
 
   bool Withdraws() const { return device_plugin_.Withdraws(); }
+  bool WasOffered(const std::string& resource) const { return resources_.contains(resource); }
 
   // Follows the drains of the unwanted instances. Call it for each observation before an instance
   // is withdrawn or destroyed.

@@ -129,6 +129,27 @@ TEST_F(AgentTest, LeaveSetsAllocatableToZero) {
   EXPECT_EQ(Allocatable("1g.5gb"), 1);
 }
 
+TEST_F(AgentTest, EndWaitsForBoundPodsThatKubeletHasNotAdmitted) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  Run();
+  kube::Client client(api_);
+  ASSERT_TRUE(agent_->Leave(runner_->view(), client).ok());
+  const auto needed_after = [&](Duration time) {
+    runner_->Use(nullptr);
+    while (runner_->Step(clock_)) {
+    }
+    return agent_->IsNeeded(runner_->view(), time);
+  };
+  EXPECT_TRUE(needed_after(milliseconds(900))) << "schedulers have not seen the counts";
+  EXPECT_FALSE(needed_after(seconds(1)));
+  Bind("a", "1g.5gb");  // by a scheduler that had not seen them
+  EXPECT_TRUE(needed_after(seconds(1)));
+  EXPECT_FALSE(needed_after(seconds(15))) << "Kubernetes would kill the process";
+  Bind("b", "7g.40gb");
+  Admitted("a");
+  EXPECT_FALSE(needed_after(seconds(1))) << "b needs a device that the agent does not offer";
+}
+
 // A kubelet that has just started answers before it has read its pods.
 TEST_F(AgentTest, KeepsUsedInstanceWhileRestartedKubeletListsNoHolders) {
   const auto used = gpus_.Place(0, "1g.5gb", 1).value();

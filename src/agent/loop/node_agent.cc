@@ -96,6 +96,14 @@ Status Agent::Leave(const reconcile::Listers& view, kube::Client& client) {
   return node == nullptr ? Status::Ok() : offer_.ClearAllocatable(*node, client);
 }
 
+bool Agent::IsNeeded(const reconcile::Listers& view, Duration since_leave) const {
+  if (since_leave < config_.leave_settle) return true;
+  if (since_leave >= config_.leave_limit || !offer_.Withdraws()) return false;
+  const auto pending = PodsPendingAdmission(*view.pods.Snapshot());
+  return std::ranges::any_of(pending,
+                             [&](const auto& wanted) { return offer_.WasOffered(wanted.first); });
+}
+
 Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, const Pods& pods,
                                     Time now) {
   // 1. Read driver and kubelet. A plugin that reads the devices itself may already miss those of an

@@ -92,14 +92,19 @@ void StartOrWarn(device::NvmlEvents& watcher) {
   }
 }
 
-void Leave(agent::Agent& agent, const reconcile::Runner& runner, kube::Transport& transport,
-           Duration settle) {
+// The plugin serves until no pod that is bound to the node needs it any more.
+void Leave(agent::Agent& agent, reconcile::Runner& runner, kube::Transport& transport,
+           WakeSignal& bell, const Clock& clock) {
   kube::Client client(transport);
   if (const Status left = agent.Leave(runner.view(), client); !left.ok()) {
     Log(LogLevel::kWarn, "failed to reset node allocatable on shutdown",
         {{"error", left.message()}});
   }
-  std::this_thread::sleep_for(settle);  // time for schedulers to see the change
+  runner.Use(nullptr);  // reads the pods only
+  const Time began = clock.Now();
+  while (agent.IsNeeded(runner.view(), clock.Now() - began)) {
+    if (!runner.Step(clock)) bell.Wait(std::chrono::milliseconds(50));
+  }
 }
 
 telemetry::Sharing SharingOf(const agent::SharingSettings& settings) {
@@ -182,7 +187,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
              report.Turn(runner);
            });
   // 6. Withdraw the devices before the plugin stops, so that no scheduler uses them.
-  Leave(agent, runner, metered, config.agent.settle);
+  Leave(agent, runner, metered, bell, clock);
   Log(LogLevel::kInfo, "stopping nos", {{"command", "agent"}});
   return Status::Ok();
 }

@@ -3,13 +3,16 @@
 // running.
 //
 //   nos-node-double --kubeconfig FILE --name gpu-1 --folder DIR [--label KEY=VALUE]...
-//                   [--plugin KEY=VALUE --nvml FILE] [--offers FILE]
+//                   [--plugin KEY=VALUE --nvml FILE] [--offers FILE] [--journal FILE]
 //
 // With --plugin, pods with this label play NVIDIA's device plugin: while one runs, the kubelet is
 // offered the MIG devices that the driver's library had at its start. It does not see later ones.
 //
 // With --offers, a plugin offers the devices listed in the file, a line "RESOURCE DEVICE_ID" each,
 // and follows its changes.
+//
+// With --journal, lines for devices that pods get and return are appended to the file
+// (device_journal.h).
 //
 // The kubelet's sockets are DIR/device-plugins/kubelet.sock and DIR/pod-resources.sock. A pod with
 // the annotation test.nos.nebuly.com/run-seconds ends by itself. Runs until SIGTERM; DIR keeps the
@@ -25,6 +28,7 @@
 #include "base/text.h"
 #include "base/wake_signal.h"
 #include "cluster/objects.h"
+#include "doubles/device_journal.h"
 #include "doubles/kubelet/kubelet_double.h"
 #include "doubles/node/mig_devices.h"
 #include "kube/cache.h"
@@ -40,7 +44,7 @@ constexpr Duration kSync = std::chrono::seconds(10);  // nodeStatusUpdateFrequen
 constexpr std::string_view kRunSeconds = "test.nos.nebuly.com/run-seconds";
 
 struct Flags {
-  std::string kubeconfig, name, folder, plugin, nvml, offers;
+  std::string kubeconfig, name, folder, plugin, nvml, offers, journal;
   std::vector<std::string> labels;
 };
 
@@ -174,8 +178,14 @@ class NodeDouble {
       }
       if (wanted.empty()) continue;
       const auto held = kubelet_.Admit({pod.meta.ns, pod.meta.name, container.name}, wanted);
-      if (held.ok()) continue;
-      kubelet_.Remove(pod.meta.ns, pod.meta.name);
+      if (held.ok()) {
+        for (const std::string& id : held->ids) {
+          held_[pod.Key()].insert(id);
+          Journal("held", id, pod.Key());
+        }
+        continue;
+      }
+      Forget(pod.Key());
       return ReportPhase(pod, "Failed", held.status().message(), now);
     }
     admitted_[pod.Key()] = {pod.meta.uid, now};
@@ -207,7 +217,17 @@ class NodeDouble {
     offers_ = std::move(devices);
     return Status::Ok();
   }
+  void Journal(const std::string& event, const std::string& id, const std::string& pod) const {
+    if (!flags_.journal.empty()) {
+      doubles::AppendToJournal(flags_.journal, event + " " + id + " " + pod);
+    }
+  }
   void Forget(const std::string& key) {
+    const auto held = held_.find(key);
+    if (held != held_.end()) {
+      for (const std::string& id : held->second) Journal("freed", id, key);
+      held_.erase(held);
+    }
     const size_t slash = key.find('/');
     kubelet_.Remove(key.substr(0, slash), key.substr(slash + 1));
   }
@@ -237,7 +257,8 @@ class NodeDouble {
   WakeSignal& bell_;
   KubeletDouble kubelet_;
   kube::Cache<cluster::Pod> pods_;
-  std::map<std::string, Admitted> admitted_;                                     // by "ns/name"
+  std::map<std::string, Admitted> admitted_;           // by "ns/name"
+  std::map<std::string, std::set<std::string>> held_;  // devices, by "ns/name"
   std::map<std::string, std::unique_ptr<kubelet::DevicePluginServer>> plugins_;  // by the pod's UID
   std::unique_ptr<kubelet::DevicePluginServer> follows_;  // for Flags::offers
   std::vector<kubelet::OfferedDevice> offers_;
@@ -288,6 +309,7 @@ int main(int argc, char** argv) {
   app.add_option("--plugin", flags.plugin);
   app.add_option("--nvml", flags.nvml);
   app.add_option("--offers", flags.offers);
+  app.add_option("--journal", flags.journal);
   CLI11_PARSE(app, argc, argv);
   return Run(flags);
 }

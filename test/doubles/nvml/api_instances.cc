@@ -179,6 +179,7 @@ EXPORTED nvml::Return nvmlGpuInstanceCreateComputeInstance(nvml::GpuInstanceRef 
                            return nvml::kInsufficientResources;
                          const unsigned id = FreeComputeId(instance);
                          instance.compute.push_back({id, profile_id, info->slice_count, false});
+                         Journal("created " + MigUuid(gpu, instance.id, id));
                          *made = static_cast<nvml::ComputeInstanceRef>(
                              ToHandle(Handle::kCompute, {name.gpu, name.instance, id}));
                          return nvml::kSuccess;
@@ -188,10 +189,11 @@ EXPORTED nvml::Return nvmlGpuInstanceCreateComputeInstance(nvml::GpuInstanceRef 
 EXPORTED nvml::Return nvmlComputeInstanceDestroy(nvml::ComputeInstanceRef ref) {
   const Name name = FromHandle(Handle::kCompute, ref);
   return RunOnInstance(
-      "nvmlComputeInstanceDestroy", name, [&](const Context&, Gpu&, Instance& instance) {
+      "nvmlComputeInstanceDestroy", name, [&](const Context&, Gpu& gpu, Instance& instance) {
         for (auto one = instance.compute.begin(); one != instance.compute.end(); ++one) {
           if (one->id != name.compute) continue;
           if (one->in_use) return nvml::kInUse;
+          Journal("destroyed " + MigUuid(gpu, instance.id, one->id));
           instance.compute.erase(one);
           return nvml::kSuccess;
         }

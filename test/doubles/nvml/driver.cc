@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "../device_journal.h"
 #include "state_file.h"
 
 namespace nos::nvml_double {
@@ -104,6 +105,8 @@ nvml::Return Run(std::string_view call, int gpu, const Body& body) {
   if (latency > 0) std::this_thread::sleep_for(std::chrono::milliseconds(latency));
   return answer;
 }
+
+void Journal(const std::string& line) { doubles::AppendToJournal(StatePath() + ".journal", line); }
 
 nvml::Return RunOnInstance(
     std::string_view call, const Name& name,

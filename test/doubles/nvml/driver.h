@@ -45,6 +45,9 @@ nvml::Return RunOnInstance(
 nvml::Return OnModel(std::string_view call, nvml::Device device,
                      const std::function<nvml::Return(const Context&, Gpu&)>& body);
 
+// Appends the line to "<state file>.journal" if that file exists (device_journal.h).
+void Journal(const std::string& line);
+
 // nvmlInit (1) and nvmlShutdown (-1) of this process.
 nvml::Return Initialise(int change);
 

@@ -9,6 +9,8 @@ The values of a chart are one object for all its templates; the first template c
 {{- define "nos.prepare" -}}
 {{- if not (hasKey .Values "prepared") -}}
 {{- include "nos.checkKnown" . -}}
+{{- $known := .Files.Get "files/known-values.yaml" | fromYaml -}}
+{{- include "nos.fillGroups" (dict "values" .Values "defaults" (.Files.Get "files/default-values.yaml" | fromYaml) "known" $known "root" $known) -}}
 {{- $_ := set .Values "prepared" (dict "notes" list "catalogue" dict) -}}
 {{- include "nos.takeSubcharts" . -}}
 {{- $v := .Values -}}
@@ -30,6 +32,27 @@ The values of a chart are one object for all its templates; the first template c
 {{- end -}}
 {{- with $p.knownMigGeometries -}}{{- $_ := set $catalogue "knownMigGeometries" . -}}{{- end -}}
 {{- $_ := set $v.prepared "catalogue" $catalogue -}}
+{{- end -}}
+{{- end -}}
+
+{{- /*
+With --reuse-values, Helm takes the defaults of the release's chart. Groups of values that a later
+chart has added get their defaults here, so that templates may read below them. Single values do not:
+null may mean that the user removed one.
+*/ -}}
+{{- define "nos.fillGroups" -}}
+{{- range $name, $default := .defaults -}}
+{{- $known := index $.known $name -}}
+{{- if kindIs "string" $known -}}
+{{- $known = index $.root (trimPrefix "=" $known) -}}
+{{- end -}}
+{{- if and (kindIs "map" $default) (kindIs "map" $known) -}}
+{{- if kindIs "map" (index $.values $name) -}}
+{{- include "nos.fillGroups" (dict "values" (index $.values $name) "defaults" $default "known" $known "root" $.root) -}}
+{{- else -}}
+{{- $_ := set $.values $name $default -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
