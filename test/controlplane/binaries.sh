@@ -2,8 +2,8 @@
 # in */go.mod, and finds files for tests in such a module. Sourced by script/controlplane.
 # shellcheck shell=bash
 
-programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kube-proxy kwok kubectl kubelet helm kustomize crane
-  containerd containerd-shim-runc-v2 ctr)
+programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kube-proxy kwok kubectl kubelet helm kustomize
+  crane containerd containerd-shim-runc-v2 ctr kueue)
 declare -A package_of=(
   [etcd]=go.etcd.io/etcd/server/v3
   [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
@@ -19,6 +19,7 @@ declare -A package_of=(
   [containerd]=github.com/containerd/containerd/v2/cmd/containerd
   [containerd-shim-runc-v2]=github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2
   [ctr]=github.com/containerd/containerd/v2/cmd/ctr
+  [kueue]=sigs.k8s.io/kueue/cmd/kueue
 )
 # Older versions lack features that we use: `kubectl create token` and waiting for creation; etcd
 # without fsync; CDI in containerd, whose three programs are of one version.
@@ -31,10 +32,6 @@ versioned=(kube-apiserver kube-controller-manager kube-scheduler kubelet)
 pinned=$(cat "$modules"/{kubernetes,kwok}/go.mod "$modules"/{kubernetes,kwok}/go.sum | sha256sum | cut -c1-16)
 caches=${NOS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/nos}
 cache=$caches/controlplane/$pinned/bin
-# Not part of the hash above: a new crane, containerd or kube-proxy needs no new control plane.
-crane_cache=$caches/crane/$(cat "$modules"/crane/go.{mod,sum} | sha256sum | cut -c1-16)/bin
-containerd_cache=$caches/containerd/$(cat "$modules"/containerd/go.{mod,sum} | sha256sum | cut -c1-16)/bin
-network_cache=$caches/network/$(cat "$modules"/network/go.{mod,sum} | sha256sum | cut -c1-16)/bin
 declare -A path_of=()
 
 # versions: the versions of Kubernetes that --kubernetes takes, besides the default one.
@@ -47,26 +44,21 @@ of_version() { [ -n "${kubernetes:-}" ] && [[ " ${versioned[*]} " == *" $1 "* ]]
 module_of() {
   of_version "$1" && echo "$modules/kubernetes-$kubernetes" && return
   case $1 in
-    kwok | crane) echo "$modules/$1" ;;
+    kwok | crane | kueue) echo "$modules/$1" ;;
     containerd* | ctr) echo "$modules/containerd" ;;
     kube-proxy) echo "$modules/network" ;;
     *) echo "$modules/kubernetes" ;;
   esac
 }
 
-# cache_of NAME: the folder that it is built into.
+# cache_of NAME: the folder that it is built into. Modules besides those of the default control plane
+# have folders of their own: a new crane or containerd needs no new control plane.
 cache_of() {
   local module
-  if of_version "$1"; then
-    module=$(module_of "$1")
-    echo "$caches/kubernetes-$kubernetes/$(cat "$module"/go.{mod,sum} | sha256sum | cut -c1-16)/bin"
-    return
-  fi
-  case $1 in
-    crane) echo "$crane_cache" ;;
-    containerd* | ctr) echo "$containerd_cache" ;;
-    kube-proxy) echo "$network_cache" ;;
-    *) echo "$cache" ;;
+  module=$(module_of "$1")
+  case ${module##*/} in
+    kubernetes | kwok) echo "$cache" ;;
+    *) echo "$caches/${module##*/}/$(cat "$module"/go.{mod,sum} | sha256sum | cut -c1-16)/bin" ;;
   esac
 }
 
@@ -142,15 +134,12 @@ module_folder() {
     die "no $2 (see above)"
 }
 
-# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator, of Kueue or of
-# the Gateway API, in Go's module cache.
+# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator or of the Gateway
+# API, in Go's module cache.
 crd_file() {
   local file
   find_go "CRD of $1"
   case $1 in
-    clusterqueues | localqueues | resourceflavors | workloads | cohorts | topologies)
-      file=$(module_folder kueue sigs.k8s.io/kueue)/config/components/crd/bases/kueue.x-k8s.io_$1.yaml
-      ;;
     httproutes | backendtlspolicies | gateways)
       file=$(module_folder gateway sigs.k8s.io/gateway-api)
       file=$file/config/crd/standard/gateway.networking.k8s.io_$1.yaml
@@ -160,8 +149,17 @@ crd_file() {
       file=$file/example/prometheus-operator-crd/monitoring.coreos.com_$1.yaml
       ;;
   esac
-  [ -f "$file" ] || die "no CRD '$1'; two are: servicemonitors, clusterqueues"
+  [ -f "$file" ] || die "no CRD '$1'; two are: servicemonitors, httproutes"
   printf '%s\n' "$file"
+}
+
+# chart_folder NAME: the Helm chart of Kueue, in Go's module cache.
+chart_folder() {
+  find_go "chart of $1"
+  case $1 in
+    kueue) printf '%s/charts/kueue\n' "$(module_folder kueue sigs.k8s.io/kueue)" ;;
+    *) die "no chart '$1'; one is: kueue" ;;
+  esac
 }
 
 # link_flags NAME: linker flags that embed the version in each program.
@@ -178,6 +176,7 @@ link_flags() {
       ;;
     containerd* | ctr) printf ' -X github.com/containerd/containerd/v2/version.Version=%s' "$version" ;;
     crane) printf ' -X github.com/google/go-containerregistry/cmd/crane/cmd.Version=%s' "$version" ;;
+    kueue) printf ' -X sigs.k8s.io/kueue/pkg/version.GitVersion=%s' "$version" ;;
     helm) printf ' -X helm.sh/helm/v3/internal/version.version=%s' "$version" ;;
     kustomize) printf ' -X sigs.k8s.io/kustomize/api/provenance.version=%s' "$version" ;;
   esac

@@ -1,6 +1,8 @@
-// Kueue's CRDs, for the examples of docs/kueue.md: files of this module; nothing of it is compiled.
+// Kueue: its controller, its chart and its CRDs.
 module nos/test/controlplane/kueue
 
 go 1.25.0
+
+tool sigs.k8s.io/kueue/cmd/kueue
 
 require sigs.k8s.io/kueue v0.17.0

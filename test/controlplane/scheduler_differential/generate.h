@@ -36,6 +36,8 @@ struct ClusterObjects {
   bool promises = false;     // some of `pods` have a nominated node
 };
 ClusterObjects MakeCluster(Draw& draw, const std::string& name);
+// No pod is being resized any more. Draws nothing, so that all else is the same for a seed.
+void EndResizes(ClusterObjects& cluster);
 
 struct PodObjects {
   Json pod;

@@ -38,6 +38,7 @@ struct Flags {
   uint64_t seed = 1;
   int scenarios = 1000;
   int scenario = -1;
+  bool no_resizes = false;
   bool verbose = false;
 };
 
@@ -94,6 +95,7 @@ class Run {
   Status OneCluster(int index) {
     Draw draw(flags_.seed * 1'000'003 + static_cast<uint64_t>(index));
     cluster_ = MakeCluster(draw, fmt::format("c{}", index));
+    if (flags_.no_resizes) EndResizes(cluster_);
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.around).status());
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.claims).status());
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.nodes).status());
@@ -369,6 +371,7 @@ int main(int argc, char** argv) {
   app.add_option("--scenario", flags.scenario, "only this one, with what its cluster had before");
   app.add_option("--dump", flags.dump, "folder for disagreements");
   app.add_option("--judge", flags.judge, "a dump that nos is to look at");
+  app.add_flag("--no-resizes", flags.no_resizes, "no running pod is being resized");
   app.add_flag("-v,--verbose", flags.verbose);
   CLI11_PARSE(app, argc, argv);
   const auto code = nos::differential::Start(flags);

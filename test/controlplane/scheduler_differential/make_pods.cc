@@ -300,4 +300,14 @@ Json MakeSentinel(const std::string& name, JsonObject node_labels) {
                     {"spec", std::move(spec)}};
 }
 
+void EndResizes(ClusterObjects& cluster) {
+  for (Json& pod : cluster.pods) {
+    Json* status = pod.get_object().if_contains("status");
+    if (status == nullptr || !status->get_object().contains("containerStatuses")) continue;
+    for (const char* field : {"containerStatuses", "initContainerStatuses", "conditions"}) {
+      status->get_object().erase(field);
+    }
+  }
+}
+
 }  // namespace nos::differential

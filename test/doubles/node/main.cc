@@ -144,6 +144,15 @@ class NodeDouble {
       Forget(pod.Key());
       plugins_.erase(pod.meta.uid);
       admitted_.erase(pod.Key());
+      // Like the kubelet's: its containers have ended. The controller of Jobs waits for this.
+      if (!pod.Finished()) {
+        const Json ended = {{"metadata", {{"uid", pod.meta.uid}}},
+                            {"status", {{"phase", "Failed"}}}};
+        NOS_RETURN_IF_ERROR(client_
+                                .Patch(kube::kPods, pod.meta.ns, pod.meta.name,
+                                       kube::PatchType::kStrategic, ended, "status")
+                                .status());
+      }
       return client_.Delete(
           kube::kPods, pod.meta.ns, pod.meta.name,
           {{"gracePeriodSeconds", 0}, {"preconditions", {{"uid", pod.meta.uid}}}});
