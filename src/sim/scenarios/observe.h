@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "planning/planner.h"
+#include "planning/plan.h"
 #include "sim/scenarios/scenario.h"
 #include "sim/world.h"
 
