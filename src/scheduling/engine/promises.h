@@ -5,6 +5,9 @@
 // they do not run there yet and may end up on other nodes: the pod must not depend on them.
 // Nominations on other nodes are ignored.
 //
+// A nominated pod that needs another layout of a GPU counts with the instances of that layout, as
+// far as they fit beside the instances in use.
+//
 // Pure functions.
 #pragma once
 
@@ -20,7 +23,7 @@ struct SnapshotWithCycle {
   Cycle cycle;
 };
 
-// Binds the other pods to this node. `cycle`: pre-filter result of the pod in the given snapshot.
+// Binds the other pods to this node, in their order. `cycle`: pre-filter result of the pod in the given snapshot.
 SnapshotWithCycle WithOthers(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
                              const Cycle& cycle, const cluster::Pod& pod, Pods others,
                              const cluster::NodeInfo& node);
