@@ -153,6 +153,14 @@ sub check_includes {
   }
 }
 
+sub readable {
+  my ($symbol) = @_;
+  open my $out, "-|", "c++filt", $symbol or return $symbol;
+  my $name = <$out> // $symbol;
+  chomp $name;
+  return $name;
+}
+
 # Uses of strong symbols: inline functions and templates are in every file that needs them.
 sub check_calls {
   my (%defined, %undefined);
@@ -166,15 +174,14 @@ sub check_calls {
     push @{$undefined{$symbol}}, $file if $type eq "U";
   }
   close $nm or die "$arg{nm} failed\n";
-  my %told;
+  my %reported;
   for my $symbol (sort keys %undefined) {
     my $there = $defined{$symbol} // next;
     my $use = part_of($there);
     for my $file (sort @{$undefined{$symbol}}) {
       my $part = part_of($file);
-      next if $part eq "" || $use eq "" || $may{$part}{$use} || $told{$file, $there}++;
-      my $name = `c++filt $symbol 2>/dev/null` || $symbol;
-      chomp $name;
+      next if $part eq "" || $use eq "" || $may{$part}{$use} || $reported{$file, $there}++;
+      my $name = readable($symbol);
       refuse("$dir/$file: part '$part' calls $name of part '$use' ($there), which it does not declare");
     }
   }
