@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planning/plan.h"
-#include "sim/scenarios/scenario.h"
+#include "sim/scenarios/steps.h"
 #include "sim/world.h"
 
 namespace nos::sim {
