@@ -7,7 +7,8 @@
 #
 # Headers at the top of the folder are the interface of the library: other libraries include only
 # those. Everything else lies in parts, sub-folders whose names say what is decided there. PARTS lists
-# them bottom-up, each with the parts that it may include; the build refuses every other include.
+# them bottom-up, each with the parts that it may use; the build refuses every other include, and every
+# other call once the library is compiled (check_library.pl).
 # OPEN names parts whose headers other libraries may include too (one folder for each plugin).
 #
 # All *.cc files of the folder (recursively) belong to the library, except:
@@ -17,6 +18,7 @@
 # TEST_DEPS names further libraries (or nos_<library>_testing) that only the tests use.
 
 include(GoogleTest)
+find_program(PERL perl REQUIRED)
 
 add_custom_target(unit_tests)
 
@@ -56,9 +58,8 @@ function(nos_library name)
   else()
     nos_precompiled(nos_${name})
   endif()
-  nos_check_includes(${name} DEPS ${LIBRARY_DEPS} TEST_DEPS ${LIBRARY_TEST_DEPS}
-                     PARTS ${LIBRARY_PARTS} OPEN ${open}
-                     FILES ${sources} ${tests} ${doubles} ${headers})
+  nos_check(${name} DEPS ${LIBRARY_DEPS} TEST_DEPS ${LIBRARY_TEST_DEPS}
+            PARTS ${LIBRARY_PARTS} OPEN ${open} FILES ${sources} ${tests} ${doubles} ${headers})
   cmake_path(GET dir PARENT_PATH root)
   target_include_directories(nos_${name} PUBLIC ${root})
   set(public ${headers})
@@ -95,8 +96,9 @@ function(nos_test name)
                        PROPERTIES TIMEOUT 900 LABELS unit WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endfunction()
 
-# Checks the includes of a library whenever one of its files has changed, before it is compiled.
-function(nos_check_includes name)
+# Checks the includes of a library whenever one of its files has changed, before it is compiled, and what
+# its parts call, after.
+function(nos_check name)
   cmake_parse_arguments(CHECK "" "" "DEPS;TEST_DEPS;PARTS;OPEN;FILES" ${ARGN})
   set(stamp ${CMAKE_CURRENT_BINARY_DIR}/includes.stamp)
   string(REPLACE "," "+" parts "${CHECK_PARTS}")
@@ -104,14 +106,20 @@ function(nos_check_includes name)
   list(JOIN CHECK_DEPS "," deps)
   list(JOIN CHECK_TEST_DEPS "," test_deps)
   list(JOIN CHECK_OPEN "," open)
-  set(script ${CMAKE_SOURCE_DIR}/cmake/CheckIncludes.cmake)
+  set(script ${CMAKE_SOURCE_DIR}/cmake/check_library.pl)
+  set(library library=${name} dir=${CMAKE_CURRENT_SOURCE_DIR} parts=${parts})
   add_custom_command(OUTPUT ${stamp}
-    COMMAND ${CMAKE_COMMAND} -DLIBRARY=${name} -DDIR=${CMAKE_CURRENT_SOURCE_DIR} -DDEPS=${deps}
-            -DTEST_DEPS=${test_deps} -DPARTS=${parts} -DOPEN=${open}
-            -DROOTS=${CMAKE_SOURCE_DIR}/src,${CMAKE_SOURCE_DIR} -P ${script}
+    COMMAND ${PERL} ${script} includes ${library} deps=${deps} test_deps=${test_deps} open=${open}
+            roots=${CMAKE_SOURCE_DIR}/src,${CMAKE_SOURCE_DIR}
     COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
     DEPENDS ${CHECK_FILES} ${script} ${CMAKE_CURRENT_SOURCE_DIR}/CMakeLists.txt VERBATIM
     COMMENT "Checking what ${name} includes")
   add_custom_target(nos_${name}_includes DEPENDS ${stamp})
   add_dependencies(nos_${name} nos_${name}_includes)
+  if(parts)
+    add_custom_command(TARGET nos_${name} POST_BUILD
+      COMMAND ${PERL} ${script} calls ${library} nm=${CMAKE_NM}
+              objects=${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/nos_${name}.dir $<TARGET_OBJECTS:nos_${name}>
+      VERBATIM COMMAND_EXPAND_LISTS)
+  endif()
 endfunction()

@@ -36,7 +36,7 @@
 #include "controllers/relocations.h"
 #include "gpu/catalogue.h"
 #include "planning/growth.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
 #include "reconcile/reconciler.h"
 #include "reconcile/runner.h"
 #include "scheduling/framework_choice.h"

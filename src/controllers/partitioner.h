@@ -44,7 +44,7 @@
 #include "controllers/pending/slice_reservations.h"
 #include "controllers/planned_gangs.h"
 #include "gpu/catalogue.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
 #include "reconcile/pace.h"
 #include "reconcile/read_your_writes.h"
 #include "reconcile/reconciler.h"

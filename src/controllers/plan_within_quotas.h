@@ -11,7 +11,7 @@
 
 #include "cluster/snapshot.h"
 #include "controllers/planned_gangs.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
 #include "scheduling/framework_choice.h"
 
 namespace nos::controllers {

@@ -15,7 +15,7 @@
 
 #include "cluster/context.h"
 #include "controllers/pending/slice_reservations.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
 #include "reconcile/runner.h"
 
 namespace nos::controllers {

@@ -11,6 +11,7 @@
 #include "controllers/scheduler/pods.h"
 #include "scheduling/explain_promises.h"
 #include "scheduling/framework.h"
+#include "scheduling/lost_node.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::controllers {

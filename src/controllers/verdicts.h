@@ -13,7 +13,7 @@
 
 #include "kube/event_recorder.h"
 #include "kube/work_queue.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
 #include "reconcile/reconciler.h"
 
 namespace nos::controllers {

@@ -27,7 +27,8 @@
 #include <vector>
 
 #include "cluster/node_pool.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
+#include "scheduling/framework_choice.h"
 
 namespace nos::planning {
 

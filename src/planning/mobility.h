@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "cluster/snapshot.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
 
 namespace nos::planning {
 

@@ -28,7 +28,8 @@
 #include <vector>
 
 #include "planning/mobility.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
+#include "scheduling/framework_choice.h"
 
 namespace nos::planning {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "planning/planner.h"
+#include "planning/plan.h"
 
 namespace nos::planning {
 

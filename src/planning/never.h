@@ -9,7 +9,8 @@
 
 #include <vector>
 
-#include "planning/planner.h"
+#include "planning/plan.h"
+#include "scheduling/framework_choice.h"
 
 namespace nos::planning {
 

@@ -17,7 +17,8 @@
 
 #include "cluster/gpu_requirements.h"
 #include "cluster/snapshot.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
+#include "scheduling/framework_choice.h"
 
 namespace nos::planning {
 

@@ -379,12 +379,6 @@ bool EndsByPreemption(const Pod& pod) {
          target->reason == "PreemptionByScheduler";
 }
 
-bool IsLost(const cluster::Node& node) {
-  return std::ranges::any_of(node.taints, [](const cluster::Taint& taint) {
-    return taint.key == "node.kubernetes.io/unreachable";
-  });
-}
-
 std::string WhyNotPreempt(const Framework& framework, const ClusterSnapshot& snapshot,
                           const Pod& pod) {
   if (pod.preemption_policy == "Never") return "not eligible due to preemptionPolicy=Never.";

@@ -110,10 +110,6 @@ struct Preemption {
 // hours, so they are not waited for (like DefaultPreemption of kube-scheduler 1.34).
 bool EndsByPreemption(const cluster::Pod& pod);
 
-// The node has lost contact with the cluster, so its pods do not finish terminating. Source: taint
-// node.kubernetes.io/unreachable of the node lifecycle controller.
-bool IsLost(const cluster::Node& node);
-
 // Why a pod may not preempt; empty: it may. A pod that has already preempted waits while its
 // victims terminate.
 std::string WhyNotPreempt(const Framework& framework, const cluster::ClusterSnapshot& snapshot,

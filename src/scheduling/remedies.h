@@ -61,6 +61,9 @@ Remedy CompleteGang(const std::string& why);
 Remedy WaitForPods(const std::string& pods, const std::string& node);
 // `amounts`: "500m cpu".
 Remedy FreeResources(const std::vector<std::string>& amounts, const std::string& node);
+// One share of the sum in place of several, if GPUs may have so large a one, or several containers.
+// REQUIRES: AsksForSeveralShares(pod).
+Remedy RequestOneShare(const cluster::Pod& pod);
 
 // Amount held by pods whose owners restart them on the node.
 int64_t LastinglyHeld(const cluster::NodeInfo& node, cluster::ResourceId resource);

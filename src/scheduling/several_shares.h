@@ -4,14 +4,11 @@
 #pragma once
 
 #include "cluster/objects.h"
-#include "scheduling/remedies.h"
 
 namespace nos::scheduling {
 
-// True if a container requests more than one share, of one size or of several.
+// The first container that requests more than one share, of one size or of several; null: none does.
+const cluster::Container* FindSeveralShares(const cluster::Pod& pod);
 bool AsksForSeveralShares(const cluster::Pod& pod);
-// One share of the sum in place of them, if GPUs may have so large a one, or several containers.
-// REQUIRES: AsksForSeveralShares(pod).
-Remedy RequestOneShare(const cluster::Pod& pod);
 
 }  // namespace nos::scheduling

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/scenarios/scenario.h"
+#include "sim/scenarios/steps.h"
 
 namespace nos::sim {
 

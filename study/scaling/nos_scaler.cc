@@ -15,6 +15,7 @@
 #include "gpu/modes.h"
 #include "planning/growth.h"
 #include "planning/moves.h"
+#include "planning/planner.h"
 #include "planning/pool_nodes.h"
 #include "planning/shrink.h"
 

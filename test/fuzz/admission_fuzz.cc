@@ -5,7 +5,7 @@
 #include "codec/json.h"
 #include "controllers/quota_admission.h"
 #include "controllers/slice_admission.h"
-#include "fuzz.h"
+#include "target.h"
 
 using namespace nos;               // NOLINT
 using namespace nos::controllers;  // NOLINT

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "fuzz.h"
+#include "target.h"
 
 using namespace nos;           // NOLINT
 using namespace nos::cluster;  // NOLINT

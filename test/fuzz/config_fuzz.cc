@@ -1,8 +1,8 @@
 // Kubeconfigs and label selectors from users: refused as invalid, or usable. The first byte chooses
 // the kind.
 #include "cluster/selectors.h"
-#include "fuzz.h"
 #include "kube/connection.h"
+#include "target.h"
 
 using namespace nos;  // NOLINT
 

@@ -1,7 +1,7 @@
 // Output of a DCGM exporter: parsed values are possible ones, and no text hides the next line.
 #include <string>
 
-#include "fuzz.h"
+#include "target.h"
 #include "telemetryreporter/dcgm_text.h"
 
 using namespace nos;  // NOLINT

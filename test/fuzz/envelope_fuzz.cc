@@ -1,7 +1,7 @@
 // Arbitrary telemetry envelopes: refused completely or record by record, or folded into a state
 // that can be written as JSON and rebuilt from its own records.
 #include "codec/json.h"
-#include "fuzz.h"
+#include "target.h"
 #include "telemetry/envelope.h"
 #include "telemetryserver/derived.h"
 #include "telemetryserver/views.h"

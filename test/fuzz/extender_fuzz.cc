@@ -4,9 +4,9 @@
 #include <string>
 
 #include "controllers/extender.h"
-#include "fuzz.h"
 #include "kube/testing/fake_api.h"
 #include "reconcile/runner.h"
+#include "target.h"
 
 using namespace nos;               // NOLINT
 using namespace nos::controllers;  // NOLINT

@@ -5,8 +5,8 @@
 #include <array>
 #include <string>
 
-#include "fuzz.h"
 #include "kubelet/grpc_connection.h"
+#include "target.h"
 
 using namespace nos::kubelet;  // NOLINT
 

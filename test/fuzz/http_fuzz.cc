@@ -1,9 +1,9 @@
 // Requests on a connection, split in arbitrary pieces: limits hold, refusals have a code, and an
 // accepted target has only one meaning. The first byte chooses the split.
-#include "fuzz.h"
 #include "net/http.h"
 #include "net/request_parser.h"
 #include "net/url.h"
+#include "target.h"
 
 using namespace nos;       // NOLINT
 using namespace nos::net;  // NOLINT

@@ -1,6 +1,6 @@
 // ParseJson: accepted input can be written, and the written text is accepted with the same value.
 #include "codec/json.h"
-#include "fuzz.h"
+#include "target.h"
 
 using namespace nos;  // NOLINT
 

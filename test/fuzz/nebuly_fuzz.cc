@@ -1,7 +1,7 @@
 // Configurations of Nebuly's device plugin, and keys of its ConfigMap, which other users can write:
 // refused as invalid, or shares that survive a round trip.
 #include "agent/nebuly_config.h"
-#include "fuzz.h"
+#include "target.h"
 
 using namespace nos;  // NOLINT
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "cluster/snapshot.h"
-#include "fuzz.h"
+#include "target.h"
 
 using namespace nos;           // NOLINT
 using namespace nos::cluster;  // NOLINT

@@ -12,11 +12,11 @@
 #include "cluster/annotations.h"
 #include "codec/utf8.h"
 #include "controllers/partitioner.h"
-#include "fuzz.h"
 #include "kube/testing/fake_api.h"
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
 #include "scheduling/framework.h"
+#include "target.h"
 
 using namespace nos;               // NOLINT
 using namespace nos::controllers;  // NOLINT

@@ -1,7 +1,7 @@
 // Kubernetes' binary encoding: refused, or converted to JSON that survives a round trip.
 #include "codec/json.h"
-#include "fuzz.h"
 #include "sim/protobuf.h"
+#include "target.h"
 
 using namespace nos;  // NOLINT
 

@@ -1,7 +1,7 @@
 // Quantity: texts are exact, and whole and milli values are never below the quantity.
 #include "base/quantity.h"
 
-#include "fuzz.h"
+#include "target.h"
 
 using namespace nos;  // NOLINT
 

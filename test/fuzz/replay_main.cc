@@ -5,7 +5,7 @@
 #include <iterator>
 #include <string>
 
-#include "fuzz.h"
+#include "target.h"
 
 namespace {
 

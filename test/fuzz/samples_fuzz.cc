@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "codec/samples.h"
-#include "fuzz.h"
+#include "target.h"
 
 using namespace nos;  // NOLINT
 

@@ -1,8 +1,8 @@
 // A KubeSchedulerConfiguration from a user: refused as invalid with the path of every problem, or
 // unchanged by printing and reading.
 #include "codec/yaml.h"
-#include "fuzz.h"
 #include "scheduling/configuration.h"
+#include "target.h"
 
 using namespace nos;  // NOLINT
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "codec/server_events.h"
-#include "fuzz.h"
+#include "target.h"
 
 using namespace nos;  // NOLINT
 

@@ -1,8 +1,8 @@
 // OpenID Connect tokens: refused, or read exactly as signed; no random key verifies a token, and no
 // token yields a user name reserved by Kubernetes.
-#include "fuzz.h"
 #include "identity/id_token.h"
 #include "identity/jwt.h"
+#include "target.h"
 
 using namespace nos;            // NOLINT
 using namespace nos::identity;  // NOLINT

@@ -3,7 +3,7 @@
 #include "cluster/objects.h"
 #include "codec/duplicate_keys.h"
 #include "codec/json.h"
-#include "fuzz.h"
+#include "target.h"
 
 using namespace nos;           // NOLINT
 using namespace nos::cluster;  // NOLINT

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cmd/clustercheck/snapshot.h"
-#include "cmd/findings/finding.h"
+#include "cmd/findings/verdict.h"
 
 namespace nos::cmd {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cmd/findings/finding.h"
+#include "cmd/findings/verdict.h"
 #include "codec/json.h"
 
 namespace nos::cmd {

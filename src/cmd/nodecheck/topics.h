@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "cmd/findings/finding.h"
+#include "cmd/findings/verdict.h"
 #include "cmd/nodecheck/machine.h"
 
 namespace nos::cmd {

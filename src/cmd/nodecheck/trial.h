@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "cmd/findings/finding.h"
+#include "cmd/findings/verdict.h"
 #include "cmd/nodecheck/machine.h"
 
 namespace nos::cmd {

@@ -7,7 +7,7 @@
 
 #include "cmd/telemetry/read_cluster.h"
 #include "gpu/catalogue.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
 
 namespace nos::cmd {
 

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "codec/json.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
 
 namespace nos::cmd {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "planning/planner.h"
 #include "scheduling/pod_kind.h"
 #include "scheduling/pod_state.h"
 

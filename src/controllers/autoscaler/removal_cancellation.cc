@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "planning/planner.h"
+
 namespace nos::controllers {
 namespace {
 

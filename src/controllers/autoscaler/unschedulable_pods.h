@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cluster/objects.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
 
 namespace nos::controllers {
 

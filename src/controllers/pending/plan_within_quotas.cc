@@ -6,6 +6,7 @@
 
 #include "controllers/pending/planned_quotas.h"
 #include "planning/never.h"
+#include "planning/planner.h"
 #include "scheduling/pod_kind.h"
 #include "scheduling/remedies.h"
 

@@ -9,6 +9,7 @@
 #include "cluster/annotations.h"
 #include "cluster/resource_names.h"
 #include "cluster/resources.h"
+#include "scheduling/lost_node.h"
 #include "scheduling/preemption.h"
 
 namespace nos::controllers {

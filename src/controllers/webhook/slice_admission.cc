@@ -9,6 +9,7 @@
 #include "cluster/new_pod.h"
 #include "codec/cursor.h"
 #include "controllers/pending/assumed.h"
+#include "planning/planner.h"
 #include "planning/slice_choice.h"
 #include "scheduling/pod_state.h"
 

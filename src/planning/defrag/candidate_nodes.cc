@@ -8,6 +8,7 @@
 
 #include "planning/model/draft.h"
 #include "planning/model/gpu_states.h"
+#include "planning/planner.h"
 #include "planning/translation/live_filters.h"
 #include "planning/translation/translate.h"
 #include "quota/standing.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "cluster/snapshot.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
 #include "scheduling/framework_choice.h"
 
 namespace nos::planning {

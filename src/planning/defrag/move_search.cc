@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "planning/defrag/reschedule_targets.h"
+#include "planning/planner.h"
 #include "scheduling/pod_names.h"
 
 namespace nos::planning {

@@ -10,6 +10,7 @@
 #include "planning/defrag/move_search.h"
 #include "planning/defrag/reschedule_targets.h"
 #include "planning/explanation/explain.h"
+#include "planning/planner.h"
 #include "planning/translation/live_filters.h"
 #include "planning/translation/pod_classes.h"
 #include "scheduling/pod_state.h"

@@ -13,6 +13,7 @@
 #include "planning/model/draft.h"
 #include "planning/model/problem.h"
 #include "planning/moves.h"
+#include "planning/planner.h"
 #include "planning/testing/clusters.h"
 #include "planning/testing/problems.h"
 #include "planning/translation/translate.h"

@@ -13,8 +13,9 @@
 #include <vector>
 
 #include "planning/optimize/stages.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
 #include "planning/translation/translate.h"
+#include "scheduling/framework_choice.h"
 #include "scheduling/remedies.h"
 
 namespace nos::planning {

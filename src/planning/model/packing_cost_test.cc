@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/random.h"
+#include "planning/planner.h"
 #include "planning/testing/clusters.h"
 #include "scheduling/framework.h"
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "planning/planner.h"
 #include "planning/pool_nodes.h"
 #include "planning/testing/clusters.h"
 #include "planning/testing/pools.h"

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "planning/defrag/reschedule_targets.h"
+#include "planning/planner.h"
 #include "planning/pool_nodes.h"
 #include "scheduling/pod_names.h"
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "gpu/modes.h"
 #include "gpu/shares.h"
+#include "planning/planner.h"
 #include "scheduling/framework.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 

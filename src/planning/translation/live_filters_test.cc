@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "planning/planner.h"
 #include "planning/testing/clusters.h"
 #include "scheduling/framework.h"
 

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "cluster/resources.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
 #include "planning/translation/live_filters.h"
 #include "planning/translation/translate.h"
+#include "scheduling/framework_choice.h"
 
 namespace nos::planning {
 

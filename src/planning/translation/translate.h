@@ -18,7 +18,7 @@
 #include "cluster/resources.h"
 #include "cluster/snapshot.h"
 #include "planning/model/problem.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
 #include "scheduling/cycle.h"
 #include "scheduling/framework_choice.h"
 

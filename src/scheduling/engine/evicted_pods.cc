@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "scheduling/preemption.h"
+#include "scheduling/lost_node.h"
 
 namespace nos::scheduling {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "planning/planner.h"
-#include "sim/scenarios/scenario.h"
+#include "planning/plan.h"
+#include "sim/scenarios/steps.h"
 #include "sim/world.h"
 
 namespace nos::sim {

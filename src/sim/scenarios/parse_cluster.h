@@ -5,7 +5,7 @@
 #include <set>
 
 #include "controllers/autoscaler.h"
-#include "sim/scenarios/scenario.h"
+#include "sim/scenarios/steps.h"
 #include "sim/scenarios/words.h"
 
 namespace nos::sim {

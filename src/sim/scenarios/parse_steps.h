@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "sim/scenarios/scenario.h"
+#include "sim/scenarios/steps.h"
 #include "sim/scenarios/words.h"
 
 namespace nos::sim {

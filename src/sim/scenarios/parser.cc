@@ -8,7 +8,7 @@
 #include "planning/names.h"
 #include "sim/scenarios/parse_cluster.h"
 #include "sim/scenarios/parse_steps.h"
-#include "sim/scenarios/scenario.h"
+#include "sim/scenarios/steps.h"
 
 namespace nos::sim {
 namespace {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/scenarios/scenario.h"
+#include "sim/scenarios/steps.h"
 
 namespace nos::sim {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cluster/snapshot.h"
 #include "controllers/planned_gangs.h"
+#include "planning/planner.h"
 #include "sim/scenarios/observe.h"
 #include "sim/workload.h"
 

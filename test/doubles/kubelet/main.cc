@@ -12,7 +12,7 @@
 #include <sstream>
 #include <string>
 
-#include "doubles/kubelet/kubelet_double.h"
+#include "doubles/kubelet/device_manager.h"
 
 namespace {
 

@@ -29,7 +29,7 @@
 #include "base/wake_signal.h"
 #include "cluster/objects.h"
 #include "doubles/device_journal.h"
-#include "doubles/kubelet/kubelet_double.h"
+#include "doubles/kubelet/device_manager.h"
 #include "doubles/node/mig_devices.h"
 #include "kube/cache.h"
 #include "kube/http_transport.h"

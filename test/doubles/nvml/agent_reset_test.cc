@@ -10,7 +10,7 @@
 #include "device/plain_gpus.h"
 #include "kube/testing/fake_api.h"
 #include "kubelet/testing/fake_kubelet.h"
-#include "nvml_node.h"
+#include "node.h"
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
 

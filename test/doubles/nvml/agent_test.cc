@@ -11,7 +11,7 @@
 #include "device/nvml_backend.h"
 #include "kube/testing/fake_api.h"
 #include "kubelet/testing/fake_kubelet.h"
-#include "nvml_node.h"
+#include "node.h"
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
-#include "nvml_node.h"
+#include "node.h"
 
 namespace nos::device {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "device/nvml_backend.h"
 #include "device/nvml_events.h"
-#include "nvml_node.h"
+#include "node.h"
 
 namespace nos::device {
 namespace {

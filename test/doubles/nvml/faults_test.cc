@@ -10,7 +10,7 @@
 #include "device/actuator.h"
 #include "device/nvml_backend.h"
 #include "device/nvml_status.h"
-#include "nvml_node.h"
+#include "node.h"
 
 namespace nos::device {
 namespace {

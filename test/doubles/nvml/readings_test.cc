@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "device/nvml_backend.h"
-#include "nvml_node.h"
+#include "node.h"
 
 namespace nos::device {
 namespace {

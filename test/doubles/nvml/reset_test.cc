@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "device/nvml_backend.h"
-#include "nvml_node.h"
+#include "node.h"
 
 namespace nos::device {
 namespace {

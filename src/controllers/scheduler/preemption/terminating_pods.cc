@@ -4,6 +4,7 @@
 
 #include "controllers/scheduler/pods.h"
 #include "reconcile/condition.h"
+#include "scheduling/lost_node.h"
 
 namespace nos::controllers {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "sim/apiserver/schemas/schema.h"
+#include "sim/apiserver/schemas/fields.h"
 
 namespace nos::sim {
 namespace {

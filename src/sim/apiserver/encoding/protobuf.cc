@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "codec/base64.h"
 #include "codec/utf8.h"
-#include "sim/apiserver/schemas/schema.h"
+#include "sim/apiserver/schemas/fields.h"
 
 namespace nos::sim {
 namespace {

@@ -13,7 +13,7 @@ void PruneAndDefault(const Json& schema, Json& object);
 void Prune(const Json& schema, Json& object, std::vector<std::string>& unknown);
 // Checks type, nullable, enum, required, minimum/maximum, multipleOf, lengths, pattern, numbers of
 // items and properties, x-kubernetes-int-or-string, and lists of type set and map for duplicates.
-// Does not check rules in UnappliedRules (schema_rules.h). `patterns` are those of the whole
+// Does not check rules in UnappliedRules (custom_rules.h). `patterns` are those of the whole
 // schema.
 void ValidateSchema(const Json& schema, const Patterns& patterns, const Json& value,
                     const std::string& path, Causes& causes);

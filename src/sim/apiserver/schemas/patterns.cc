@@ -2,7 +2,7 @@
 
 #include <re2/re2.h>
 
-#include "sim/apiserver/schemas/schema_rules.h"
+#include "sim/apiserver/schemas/custom_rules.h"
 
 namespace nos::sim {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/quantity.h"
 #include "codec/base64.h"
-#include "sim/apiserver/schemas/schema.h"
+#include "sim/apiserver/schemas/fields.h"
 
 namespace nos::sim {
 namespace {

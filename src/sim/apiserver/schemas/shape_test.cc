@@ -1,6 +1,6 @@
 #include "sim/apiserver/schemas/shape.h"
 
-#include "sim/apiserver/schemas/schema.h"
+#include "sim/apiserver/schemas/fields.h"
 #include "sim/apiserver/storage/api_fixture_test.h"
 
 namespace nos::sim {

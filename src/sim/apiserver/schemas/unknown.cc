@@ -6,7 +6,7 @@
 
 #include "codec/duplicate_keys.h"
 #include "sim/apiserver/schemas/custom_schema.h"
-#include "sim/apiserver/schemas/schema.h"
+#include "sim/apiserver/schemas/fields.h"
 
 namespace nos::sim {
 namespace {

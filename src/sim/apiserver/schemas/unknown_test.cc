@@ -1,7 +1,7 @@
 // Unknown fields, and the parameters that select their treatment.
 #include "sim/apiserver/schemas/unknown.h"
 
-#include "sim/apiserver/schemas/schema.h"
+#include "sim/apiserver/schemas/fields.h"
 #include "sim/apiserver/storage/api_fixture_test.h"
 
 namespace nos::sim {

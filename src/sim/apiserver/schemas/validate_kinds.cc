@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/text.h"
+#include "sim/apiserver/schemas/custom_rules.h"
 #include "sim/apiserver/schemas/scale.h"
-#include "sim/apiserver/schemas/schema_rules.h"
 #include "sim/apiserver/schemas/selectors.h"
 #include "sim/apiserver/schemas/validation.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "sim/world/events/event_log.h"
+#include "sim/world/events/log.h"
 
 namespace nos::sim {
 

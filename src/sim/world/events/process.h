@@ -12,8 +12,8 @@
 
 #include "reconcile/runner.h"
 #include "sim/world/events/actor.h"
-#include "sim/world/events/event_log.h"
 #include "sim/world/events/faults.h"
+#include "sim/world/events/log.h"
 
 namespace nos::sim {
 

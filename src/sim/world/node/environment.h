@@ -7,9 +7,9 @@
 #include "device/sim_gpus.h"
 #include "gpu/catalogue.h"
 #include "kube/transport.h"
-#include "sim/world/events/event_log.h"
-#include "sim/world/events/event_queue.h"
 #include "sim/world/events/faults.h"
+#include "sim/world/events/log.h"
+#include "sim/world/events/queue.h"
 #include "sim/world/events/world_clock.h"
 #include "sim/world/node/virtual_node.h"
 

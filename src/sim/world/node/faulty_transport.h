@@ -11,8 +11,8 @@
 #include <string>
 
 #include "kube/transport.h"
-#include "sim/world/events/event_queue.h"
 #include "sim/world/events/faults.h"
+#include "sim/world/events/queue.h"
 
 namespace nos::sim {
 

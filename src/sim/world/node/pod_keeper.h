@@ -19,7 +19,7 @@
 #include "kube/cache.h"
 #include "kube/client.h"
 #include "sim/world/events/actor.h"
-#include "sim/world/events/event_log.h"
+#include "sim/world/events/log.h"
 
 namespace nos::sim {
 

@@ -39,7 +39,7 @@
 #include "kubelet/pod_resources.h"
 #include "sim/specs.h"
 #include "sim/world/events/actor.h"
-#include "sim/world/events/event_log.h"
+#include "sim/world/events/log.h"
 #include "sim/world/node/pod_status.h"
 
 namespace nos::sim {

@@ -6,7 +6,7 @@
 
 #include "sim/specs.h"
 #include "sim/workload.h"
-#include "sim/world/events/event_queue.h"
+#include "sim/world/events/queue.h"
 #include "sim/world/events/world_clock.h"
 #include "sim/world/node/faulty_transport.h"
 #include "sim/world/node/status.h"

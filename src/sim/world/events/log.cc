@@ -1,4 +1,4 @@
-#include "sim/world/events/event_log.h"
+#include "sim/world/events/log.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Tests the pod-resources client and the device-plugin server against the kubelet's double: our
 // gRPC against grpc++.
 
-#include "doubles/kubelet/kubelet_double.h"
+#include "doubles/kubelet/device_manager.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

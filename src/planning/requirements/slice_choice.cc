@@ -13,6 +13,7 @@
 #include "cluster/resources.h"
 #include "cluster/selectors.h"
 #include "gpu/product.h"
+#include "planning/planner.h"
 #include "scheduling/pod_kind.h"
 
 namespace nos::planning {

@@ -1,4 +1,4 @@
-#include "nvml_node.h"
+#include "node.h"
 
 #include <algorithm>
 #include <cstdlib>

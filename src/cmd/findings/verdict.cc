@@ -1,4 +1,4 @@
-#include "cmd/findings/finding.h"
+#include "cmd/findings/verdict.h"
 
 #include <fmt/format.h>
 

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "controllers/autoscaler.h"
-#include "planning/planner.h"
+#include "planning/plan.h"
 #include "sim/specs.h"
 #include "sim/world/run/infrastructure.h"
 

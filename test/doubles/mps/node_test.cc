@@ -16,7 +16,7 @@
 #include "device/mps_gpus.h"
 #include "device/plain_gpus.h"
 #include "device/sim_gpus.h"
-#include "doubles/kubelet/kubelet_double.h"
+#include "doubles/kubelet/device_manager.h"
 #include "gpu/shares.h"
 #include "kubelet/device_plugin_server.h"
 #include "kubelet/pod_resources_client.h"

@@ -1,4 +1,4 @@
-#include "doubles/kubelet/kubelet_double.h"
+#include "doubles/kubelet/device_manager.h"
 
 #include <deviceplugin.grpc.pb.h>
 #include <fmt/core.h>

@@ -13,7 +13,7 @@
 // as a mistake and is dropped (unknown.h). The content of an O is not checked and stays as sent:
 // volume sources of storage that was removed from Kubernetes, a few alpha features, and the schemas
 // in CustomResourceDefinitions.
-#include "sim/apiserver/schemas/schema.h"
+#include "sim/apiserver/schemas/fields.h"
 
 namespace nos::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/apiserver/schemas/schema_rules.h"
+#include "sim/apiserver/schemas/custom_rules.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "sim/apiserver/schemas/schema.h"
+#include "sim/apiserver/schemas/fields.h"
 
 #include "base/text.h"
 
