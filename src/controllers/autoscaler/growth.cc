@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "controllers/events.h"
+#include "planning/moves.h"
 
 namespace nos::controllers {
 namespace {
@@ -24,7 +25,7 @@ bool MayBeHelpedByRoom(std::string_view code) {
 }
 
 // Pods that get new nodes, as indices.
-struct NewComers {
+struct NewNodePods {
   std::set<int> asked;
   std::set<int> failed;  // pods whose pool could not be asked
 
@@ -72,7 +73,7 @@ GrowthOutcome Growth::Grow(const ScalingCycle& cycle, ObservedCluster& cluster,
   now.reserve(cluster.pools.size());
   for (const ObservedPool& pool : cluster.pools) now.push_back(pool.state.now);
   options.gangs = unschedulable.gangs;
-  options.out_of_time = cycle.TimeLimit(config_.plan_budget);
+  options.out_of_time = cycle.TimeLimit(config_.plan_timeout);
   planning::GrowthPlan plan =
       planning::PlanGrowth(snapshot, unschedulable.pods, now, frameworks_, options);
   // 2. Ask the pools.
@@ -109,28 +110,29 @@ void Growth::SetConditions(const ScalingCycle& cycle, const ObservedCluster& clu
     conditions_.Set(*unschedulable.pods[static_cast<size_t>(pod)], status, reason,
                     std::move(message), cycle.now);
   };
-  NewComers comers;
+  NewNodePods on_new_nodes;
   for (const planning::NewNode& node : plan.nodes) {
     if (node.IsThere()) continue;
     const bool is_asked = node.coming || !failed.contains(node.pool);
-    (is_asked ? comers.asked : comers.failed).insert(node.pods.begin(), node.pods.end());
+    (is_asked ? on_new_nodes.asked : on_new_nodes.failed)
+        .insert(node.pods.begin(), node.pods.end());
     if (!is_asked) continue;
     const std::string& name = cluster.pools[static_cast<size_t>(node.pool)].pool->meta.name;
     for (const int pod : node.pods) {
-      set(pod, "True", "NodesComing", fmt::format("a node of pool {} is on its way for it", name));
+      set(pod, "True", kNodesComing, fmt::format("Waiting for a new Node of NodePool {}", name));
     }
   }
   for (const planning::NewNode& node : plan.nodes) {
     if (!node.IsThere()) continue;
     for (const int pod : node.pods) {
-      if (NewComers::Has(comers.failed, pod, unschedulable.gangs)) continue;
-      if (NewComers::Has(comers.asked, pod, unschedulable.gangs)) {
-        set(pod, "True", "NodesComing",
-            fmt::format("node {} has room for it, and nodes for the rest of its group are on "
-                        "their way",
+      if (NewNodePods::Has(on_new_nodes.failed, pod, unschedulable.gangs)) continue;
+      if (NewNodePods::Has(on_new_nodes.asked, pod, unschedulable.gangs)) {
+        set(pod, "True", kNodesComing,
+            fmt::format("Waiting for new Nodes for other Pods of its group; this Pod fits on Node "
+                        "{}",
                         node.name));
       } else {
-        set(pod, "False", "HasRoom", "the nodes that there are have room for it");
+        set(pod, "False", planning::kCapacityAvailable, kCapacityText);
       }
     }
   }
@@ -139,12 +141,9 @@ void Growth::SetConditions(const ScalingCycle& cycle, const ObservedCluster& clu
 void Growth::Report(const cluster::NodePool& pool, int count, const std::vector<std::string>& pods,
                     const std::string& message, Time now) {
   events_.Add(events::ScaledUp(pool, message));
-  events_.Record({.action = "grow",
-                  .pool = pool.meta.name,
-                  .count = count,
-                  .pods = pods,
-                  .message = fmt::format("pool {}: {}", pool.meta.name, message)},
-                 now);
+  events_.Record(
+      {.action = "grow", .pool = pool.meta.name, .count = count, .pods = pods, .message = message},
+      now);
 }
 
 bool Growth::Request(const ScalingCycle& cycle, ObservedPool& pool, int count,
@@ -166,7 +165,9 @@ bool Growth::Request(const ScalingCycle& cycle, ObservedPool& pool, int count,
                                 : fmt::format("for {}{}", Join(pods, ", "),
                                               pods.size() < kMaxNamed ? "" : " and perhaps more");
   Report(*pool.pool, wanted - before, pods,
-         fmt::format("Scaling up to {} Nodes from {}: {}", wanted, before, cause), cycle.now);
+         fmt::format("Scaling up NodePool {} to {} Nodes from {}: {}", pool.pool->meta.name, wanted,
+                     before, cause),
+         cycle.now);
   return true;
 }
 
