@@ -36,6 +36,8 @@ class Screen {
   bool Sharable(const Device& device) const {
     return features_.consumable_capacity && device.allow_multiple;
   }
+  // False if taints, counters, or what the node lacks, exclude the device whatever else is chosen.
+  bool MayServe(const PreparedRequest& request, const ViewDevice& device) const;
   // Describes a fault of a device for the request.
   AllocationFault Describe(const PreparedRequest& request, const Candidate& candidate);
 
@@ -49,7 +51,6 @@ class Screen {
   // True: the capacity would fit if nothing used it, or a fault.
   bool CapacityFits(const PreparedRequest& request, const PoolDevice& device, bool in_use,
                     Fault& fault);
-  bool MayServe(const PreparedRequest& request, const ViewDevice& device) const;
   bool CountersFit(const ViewDevice& view_device, const PoolDevice& device) const;
 
   const NodeView& view_;

@@ -98,6 +98,7 @@ Search::Found Search::PlaceAll(const PreparedRequest& request, size_t claim, siz
   if (draft_.PicksOf(claim) + devices.size() - index > kMaxResults) return Found::kNo;
   if (!Step(1)) return Found::kStop;
   const uint32_t device = devices[index].device;
+  if (!screen_.MayServe(request, screen_.view().devices[device])) return Found::kNo;
   const Draft::Answer answer = draft_.Take(claim, request, device);
   if (answer == Draft::Answer::kFault) {
     fault_ = draft_.fault();
