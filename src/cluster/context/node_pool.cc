@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "cluster/objects/fields.h"
-#include "cluster/objects/read_parts.h"
+#include "cluster/fields.h"
+#include "cluster/read_parts.h"
 #include "cluster/resources.h"
 
 namespace nos::cluster {

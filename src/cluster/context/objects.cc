@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "cluster/objects/fields.h"
-#include "cluster/objects/read_parts.h"
+#include "cluster/fields.h"
+#include "cluster/read_parts.h"
 
 namespace nos::cluster {
 namespace {

@@ -1,4 +1,4 @@
-#include "cluster/objects/fields.h"
+#include "cluster/fields.h"
 
 #include <fmt/format.h>
 
@@ -92,6 +92,18 @@ void Field::Read(ResourceList& out) {
 
 void Field::Read(std::vector<std::string>& out) {
   Read(out, [](Field& item, std::string& text) { item.Read(text); });
+}
+
+void Field::Entries(FunctionRef<void(std::string_view, Field&)> visit) {
+  ForEach([&](std::string_view key, Field& entry) {
+    entry.map_entry_ = true;
+    if (!entry.Present()) return entry.Fail("must not be null");
+    visit(key, entry);
+  });
+}
+
+void Field::ReadRaw(std::string& out) {
+  if (Present()) out = value_.Raw();
 }
 
 void Field::Fail(std::string_view what) const {

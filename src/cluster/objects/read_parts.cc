@@ -1,4 +1,4 @@
-#include "cluster/objects/read_parts.h"
+#include "cluster/read_parts.h"
 
 namespace nos::cluster {
 namespace {

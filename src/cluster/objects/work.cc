@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cluster/objects/fields.h"
-#include "cluster/objects/read_parts.h"
+#include "cluster/fields.h"
+#include "cluster/read_parts.h"
 
 namespace nos::cluster {
 namespace {

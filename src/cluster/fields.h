@@ -7,7 +7,7 @@
 //   });                        // "items[1].name: must be a string, not a number"
 //
 // A missing or null value leaves the target unchanged; null in a list is an error. Each field is
-// read once, in the order of the text. Internal to this library.
+// read once, in the order of the text.
 #pragma once
 
 #include <cstdint>
@@ -67,6 +67,10 @@ class Field {
   }
   // Visits each element of a list.
   void Each(FunctionRef<void(Field& element)> visit) { Elements(visit); }
+  // Visits each entry of a map, whose keys are data. Null is an error.
+  void Entries(FunctionRef<void(std::string_view key, Field& value)> visit);
+  // The value as JSON text.
+  void ReadRaw(std::string& out);
   // Reads the known members of an object and skips the others.
   template <typename... Readers>
   void Members(const Member<Readers>&... known) {

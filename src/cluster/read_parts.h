@@ -1,10 +1,10 @@
-// Readers for parts that many kinds share: metadata, and the types of constraints.h. Internal to
-// this library.
+// Readers for parts that many kinds share: metadata, and the types of constraints.h. For readers of
+// further kinds of objects.
 #pragma once
 
 #include "cluster/constraints.h"
 #include "cluster/objects.h"
-#include "cluster/objects/fields.h"
+#include "cluster/fields.h"
 
 namespace nos::cluster {
 

@@ -1,0 +1,118 @@
+// Allocates devices to claims on one node, as kube-scheduler does, for any driver: the complete
+// semantics of resource.k8s.io/v1, without side effects.
+//
+//   const PreparedClaims prepared(claims, classes, features);     // once for a pod
+//   const AllocationOutcome outcome = Allocate(inventory, prepared, node, options);
+//
+// The search is exhaustive, so claims that fit are allocated. It is bounded by a number of steps,
+// and tries devices that cannot be distinguished only once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cluster/objects.h"
+#include "dra/features.h"
+#include "dra/inventory.h"
+#include "dra/objects.h"
+
+namespace nos::dra {
+
+// Why claims were refused: not for lack of devices, but because an object is at fault.
+enum class Fault {
+  kNone,
+  kFeatureDisabled,           // the claim needs a feature that is switched off
+  kMissingClass,              // its DeviceClass does not exist
+  kUnsupportedRequest,        // a kind of request, selector, mode or constraint of a newer API
+  kTooManyDevices,            // more than 32 devices for one claim
+  kExpressionFailed,          // a CEL expression does not compile, or fails for a device
+  kCapacityNotRepresentable,  // an amount of capacity passes 64 bits
+  kNegativeCapacity,
+  kConstraintExcludesAll,  // all devices are asked for, and a constraint forbids one of them
+  kPoolIncomplete,         // all devices are asked for, and a pool is being updated
+  kPoolInvalid             // a pool contradicts itself
+};
+// CamelCase, for conditions and logs: "MissingClass".
+const char* FaultName(Fault fault);
+
+struct AllocationFault {
+  Fault fault = Fault::kNone;
+  std::string message;
+  // Only this node is affected: others may serve the claims.
+  bool node_only = false;
+};
+
+// Finds a DeviceClass by name; null: it does not exist.
+using FindClass = std::function<std::shared_ptr<const DeviceClass>(const std::string& name)>;
+
+struct PreparedClaim;
+
+// Claims that are allocated together, checked and ready for every node.
+class PreparedClaims {
+ public:
+  PreparedClaims(std::vector<std::shared_ptr<const ResourceClaim>> claims,
+                 const FindClass& find_class, const Features& features);
+  ~PreparedClaims();
+  PreparedClaims(PreparedClaims&&) noexcept;
+
+  // Set if no node can serve the claims.
+  const std::optional<AllocationFault>& fault() const { return fault_; }
+  const std::vector<PreparedClaim>& claims() const { return claims_; }
+
+ private:
+  std::optional<AllocationFault> fault_;
+  std::vector<PreparedClaim> claims_;
+};
+
+// A device that may be chosen, or that has been chosen.
+struct DeviceChoice {
+  const ResourceSlice* slice = nullptr;
+  const Device* device = nullptr;
+  uint32_t index = 0;  // for the allocator
+};
+
+// Decides which device is tried first.
+class DeviceRanking {
+ public:
+  virtual ~DeviceRanking() = default;
+  // Orders `devices`, the best first: all that are free for one device of the request, in
+  // kube-scheduler's order. `chosen`: the devices chosen so far in this call. May not add or
+  // remove.
+  virtual void Rank(const ResourceClaim& claim, const std::string& request,
+                    std::span<const DeviceChoice> chosen,
+                    std::vector<DeviceChoice>& devices) const = 0;
+};
+
+struct AllocationOptions {
+  // Devices that may be tried, over all levels of the search. A million takes about a tenth of a
+  // second.
+  int64_t max_steps = 1'000'000;
+  const DeviceRanking* ranking = nullptr;  // null: kube-scheduler's order, the first that fits
+  bool optional_node_operations = false;   // the node declares DRAOptionalNodeOperations
+};
+
+struct AllocationOutcome {
+  enum class Kind {
+    kAllocated,
+    kDoesNotFit,      // not on this node, as long as nothing is released or added
+    kStepsExhausted,  // unknown: the search ended at max_steps
+    kRefused          // see `fault`
+  };
+  Kind kind = Kind::kDoesNotFit;
+  AllocationFault fault;
+  std::vector<Allocation> allocations;  // one for each claim, in their order
+  int64_t steps = 0;                    // devices tried
+};
+
+// Does not change the use in `inventory`: the caller passes the allocations to Inventory::Allocate
+// when it decides for this node. Share ids are derived from the claim's uid, so a repeated call
+// gives the same ones.
+AllocationOutcome Allocate(const Inventory& inventory, const PreparedClaims& claims,
+                           const cluster::Node& node, const AllocationOptions& options = {});
+
+}  // namespace nos::dra

@@ -1,0 +1,177 @@
+#include "dra/pools/generation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_set>
+
+namespace nos::dra {
+namespace {
+
+// Selectors of claims are remembered too, and anybody may write claims.
+constexpr size_t kMaxMemos = 256;
+
+bool Prevents(const DeviceTaint& taint) {
+  return taint.effect == "NoSchedule" || taint.effect == "NoExecute";
+}
+
+}  // namespace
+
+bool NamesGroups(const ResourceSlice& slice) {
+  return std::any_of(slice.devices.begin(), slice.devices.end(), [](const Device& device) {
+    return std::any_of(device.consumes->begin(), device.consumes->end(),
+                       [](const Consumption& c) { return !c.groups.empty(); });
+  });
+}
+
+Generation::Generation(std::vector<SlicePointer> slices, const Features& features,
+                       const std::vector<DeviceTaintRule>& rules, PoolUse& use)
+    : slices_(std::move(slices)), beside_(features.counters_beside_devices) {
+  if (features.partitionable_devices) AddCounters(features);
+  AddDevices(features, rules);
+  Attach(use);
+}
+
+void Generation::AddCounters(const Features& features) {
+  for (const SlicePointer& slice : slices_) {
+    const Name scope = beside_ ? Name(slice->name) : Name();
+    for (const CounterSet& set : slice->shared_counters) {
+      if (!counters_.Add(scope, set) && problem_.empty()) {
+        problem_ = fmt::format("counter set {} occurs twice", set.name.str());
+      }
+    }
+    has_groups_ = has_groups_ || (features.compatibility_groups && NamesGroups(*slice));
+  }
+}
+
+void Generation::AddDevices(const Features& features, const std::vector<DeviceTaintRule>& rules) {
+  for (const SlicePointer& slice : slices_) {
+    first_device_.push_back(static_cast<uint32_t>(devices_.size()));
+    // A slice with counters has no devices since 1.35.
+    if (features.partitionable_devices && !beside_ && !slice->shared_counters.empty()) continue;
+    for (const Device& device : slice->devices) {
+      PoolDevice& added = devices_.emplace_back();
+      added.slice = slice.get();
+      added.device = &device;
+      added.first_set = static_cast<uint32_t>(sets_.size());
+      for (const DeviceTaint& taint : device.taints) {
+        if (features.device_taints && Prevents(taint)) added.taints.push_back(&taint);
+      }
+      for (const DeviceTaintRule& rule : rules) {
+        if (features.device_taints && Prevents(rule.taint) &&
+            Selects(rule, slice->driver, slice->pool, device.name)) {
+          added.taints.push_back(&rule.taint);
+        }
+      }
+      if (!features.partitionable_devices) continue;
+      for (const Consumption& consumption : *device.consumes) {
+        const auto set =
+            counters_.Find(beside_ ? Name(slice->name) : Name(), consumption.counter_set);
+        sets_.push_back(set.value_or(0));
+        if (!problem_.empty()) continue;
+        if (!set) {
+          problem_ = fmt::format("device {} consumes counters of {}, which does not exist",
+                                 device.name.str(), consumption.counter_set.str());
+        } else if (const Name* unknown =
+                       CounterSets::FirstUnknown(*counters_.at(*set).set, consumption.counters)) {
+          problem_ = fmt::format("device {} consumes counter {}, which {} does not have",
+                                 device.name.str(), unknown->str(), consumption.counter_set.str());
+        }
+      }
+    }
+  }
+  first_device_.push_back(static_cast<uint32_t>(devices_.size()));
+}
+
+Generation::Answer Generation::Matches(const Name& key, const std::vector<std::string>& selectors,
+                                       uint32_t device,
+                                       const DeviceExpressions& expressions) const {
+  if (selectors.empty()) return Answer::kYes;
+  auto found = memos_.find(key);
+  if (found == memos_.end()) {
+    if (memos_.size() >= kMaxMemos) memos_.clear();
+    found = memos_.try_emplace(key).first;
+    found->second.by_device.resize(devices_.size());
+  }
+  Answer& answer = found->second.by_device[device];
+  if (answer != Answer::kUnknown) return answer;
+  const Device& candidate = *devices_[device].device;
+  Answer& known = found->second.by_content[{candidate.attributes.id(), candidate.capacity.id(),
+                                            candidate.allow_multiple}];
+  if (known != Answer::kUnknown) return answer = known;
+  known = Answer::kYes;
+  for (const std::string& selector : selectors) {
+    const Result<bool> matches = expressions.Matches(selector, *devices_[device].slice, candidate);
+    if (!matches.ok() || !*matches) {
+      known = matches.ok() ? Answer::kNo : Answer::kError;
+      break;
+    }
+  }
+  return answer = known;
+}
+
+void Generation::Attach(PoolUse& use) {
+  if (use.empty()) return;
+  std::unordered_set<Name> listed;
+  for (PoolDevice& device : devices_) {
+    const auto found = use.find(device.device->name);
+    if (found == use.end()) continue;
+    listed.insert(found->first);
+    device.use = &found->second;
+    found->second.consumes = device.device->consumes;
+    found->second.seen = true;
+    Account(device, true);
+  }
+  for (const auto& [name, device_use] : use) {
+    if (!listed.contains(name)) AccountUnlisted(device_use, true);
+  }
+  if (has_groups_) UpdateCompatibility();
+}
+
+void Generation::Follow(const Name& device, DeviceUse& use, bool was_used) {
+  const bool used = !use.empty();
+  bool listed = false;
+  for (PoolDevice& candidate : devices_) {
+    if (candidate.device->name != device) continue;
+    listed = true;
+    candidate.use = used ? &use : nullptr;
+    use.consumes = candidate.device->consumes;
+    use.seen = true;
+    if (used != was_used) Account(candidate, used);
+  }
+  if (used == was_used) return;
+  if (!listed) AccountUnlisted(use, used);
+  if (has_groups_) UpdateCompatibility();
+}
+
+void Generation::Account(const PoolDevice& device, bool take) {
+  if (counters_.size() == 0) return;
+  const Consumptions& consumes = *device.device->consumes;
+  for (size_t i = 0; i < consumes.size(); ++i) {
+    counters_.Consume(SetOf(device, i), consumes[i].counters, take);
+  }
+}
+
+void Generation::AccountUnlisted(const DeviceUse& use, bool take) {
+  // Counters beside devices serve only the slice, which is not known for this device.
+  if (!use.seen || beside_) return;
+  for (const Consumption& consumption : *use.consumes) {
+    const auto set = counters_.Find(Name(), consumption.counter_set);
+    if (set) counters_.Consume(*set, consumption.counters, take);
+  }
+}
+
+void Generation::UpdateCompatibility() {
+  std::vector<Compatibility> sets(counters_.size());
+  for (const PoolDevice& device : devices_) {
+    if (device.use == nullptr) continue;
+    const Consumptions& consumes = *device.device->consumes;
+    for (size_t i = 0; i < consumes.size(); ++i) sets[SetOf(device, i)].Add(consumes[i].groups);
+  }
+  for (size_t i = 0; i < sets.size(); ++i) {
+    counters_.SetCompatibility(static_cast<uint32_t>(i), std::move(sets[i]));
+  }
+}
+
+}  // namespace nos::dra

@@ -1,0 +1,46 @@
+// The devices that one node can use, in the order in which kube-scheduler tries them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dra/pools/generation.h"
+
+namespace nos::dra {
+
+struct PoolId {
+  Name driver, pool;
+  std::string ToString() const { return driver.str() + "/" + pool.str(); }
+  friend auto operator<=>(const PoolId&, const PoolId&) = default;
+};
+
+// The part of a pool that a node can use.
+struct PoolView {
+  PoolId id;
+  const Generation* generation = nullptr;  // null if incomplete
+  bool incomplete = false;                 // a slice of the generation is missing
+  std::string problem;                     // why no device may be used; "": they may
+  bool usable() const { return !incomplete && problem.empty(); }
+};
+
+struct ViewDevice {
+  uint32_t pool = 0;   // into NodeView::pools
+  uint32_t index = 0;  // into the devices of its generation
+};
+
+class NodeView {
+ public:
+  std::string node;
+  bool optional_node_operations = false;
+  // Sorted by driver and pool; pools with binding conditions come last.
+  std::vector<PoolView> pools;
+  // Of usable pools: by pool, slice name, and place in the slice.
+  std::vector<ViewDevice> devices;
+
+  const PoolDevice& Find(const ViewDevice& device) const {
+    return pools[device.pool].generation->devices()[device.index];
+  }
+};
+
+}  // namespace nos::dra
