@@ -67,7 +67,8 @@ Evaluation Program::Evaluate(const Device& device, const EvaluateOptions& option
   StepLimit::Reset();
   Frame frame(arena, device.maps(), slots, options.max_cost, options.interrupted);
   try {
-    return ToEvaluation(plan_->root().Run(frame), frame.cost());
+    const Value value = plan_->root().Run(frame);
+    return ToEvaluation(value, frame.cost());
   } catch (const Cancelled& cancelled) {
     return {false, cancelled.what(), frame.cost()};
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,18 +23,6 @@ template <typename... Args>
   throw TypeError{fmt::format(format, std::forward<Args>(args)...)};
 }
 
-// Types that have names in expressions.
-const Type* NamedType(std::string_view name) {
-  static constexpr std::array<const Type*, 12> kNamed = {
-      &types::kBool, &types::kBytes, &types::kDouble, &types::kDuration,
-      &types::kInt,  &types::kNull,  &types::kString, &types::kTimestamp,
-      &types::kType, &types::kUint,  &types::kIp,     &types::kCidr};
-  for (const Type* type : kNamed) {
-    if (type->name == name) return type;
-  }
-  return nullptr;
-}
-
 std::string_view WithoutDot(std::string_view name) {
   return name.starts_with('.') ? name.substr(1) : name;
 }
@@ -51,12 +38,9 @@ std::optional<std::string> QualifiedName(const Expr& expr) {
 
 class Checker {
  public:
-  Checker(TypeStore& types)
+  explicit Checker(TypeStore& types)
       : types_(types),
         unifier_(types),
-        list_(types.List(&types::kDyn)),
-        map_(types.Map(&types::kDyn, &types::kDyn)),
-        optional_(types.Opaque("optional_type", {})),
         attributes_(types.Map(&types::kString, types.Map(&types::kString, &types::kDyn))),
         capacity_(types.Map(&types::kString, types.Map(&types::kString, &types::kQuantity))) {}
 
@@ -132,13 +116,9 @@ class Checker {
       expr.type = &types::kDevice;
       return true;
     }
-    const Type* type = name == "list"            ? list_
-                       : name == "map"           ? map_
-                       : name == "optional_type" ? optional_
-                                                 : NamedType(name);
+    const Type* const type = FindNamedType(name);
     if (type == nullptr) return false;
     expr.type = types_.TypeOf(type);
-    expr.is_type = true;
     return true;
   }
 
@@ -324,10 +304,8 @@ class Checker {
 
   const Type* Join(const Type* previous, const Type* current) {
     if (previous == nullptr) return current;
-    if (!unifier_.Assign(*previous, *current)) {
-      Fail("expected type '{}' but found '{}'", unifier_.Substitute(previous, true)->ToString(),
-           unifier_.Substitute(current, true)->ToString());
-    }
+    // Elements of several types are refused later, but for those of a format (literal_rules.h).
+    if (!unifier_.Assign(*previous, *current)) return &types::kDyn;
     return Unifier::MostGeneral(previous, current);
   }
 
@@ -417,9 +395,6 @@ class Checker {
   TypeStore& types_;
   Unifier unifier_;
   std::vector<Variable> scope_;
-  const Type* list_;
-  const Type* map_;
-  const Type* optional_;
   const Type* attributes_;
   const Type* capacity_;
 };

@@ -104,7 +104,12 @@ class Planner {
   }
 
   MutableNode VisitIdent(const Expr& expr) {
-    if (expr.is_type) return std::make_unique<ConstantNode>(Value::Type(expr.name));
+    // Upstream looks for the type of that name even if the name is that of a variable.
+    if (expr.type->is(TypeKind::kType)) {
+      const Type* const type = FindNamedType(expr.name);
+      if (type == nullptr) throw PlanError{fmt::format("undefined type: {}", expr.name)};
+      return std::make_unique<ConstantNode>(Value::Type(type->name));
+    }
     const auto found = std::find_if(variables_.rbegin(), variables_.rend(),
                                     [&](const auto& v) { return v.first == expr.name; });
     const bool local = !expr.global && found != variables_.rend();

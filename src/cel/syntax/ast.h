@@ -52,8 +52,7 @@ struct Expr {
   const Type* type = nullptr;
   const Function* function = nullptr;
   std::vector<const Overload*> overloads;
-  bool is_type = false;  // an identifier that names a type
-  bool global = false;   // an identifier that skips local variables of the same name
+  bool global = false;  // an identifier that skips local variables of the same name
 
   bool IsOptional(size_t i) const { return i < optional.size() && optional[i]; }
 };

@@ -1,5 +1,7 @@
 #include "cel/types/type.h"
 
+#include <array>
+
 #include "cel/values/list.h"
 #include "cel/values/map.h"
 
@@ -18,6 +20,9 @@ const Type kString{TypeKind::kString, "string", {}, -1, 1};
 const Type kTimestamp{TypeKind::kTimestamp, "google.protobuf.Timestamp", {}, -1, 1};
 const Type kType{TypeKind::kType, "type", {}, -1, 1};
 const Type kUint{TypeKind::kUint, "uint", {}, -1, 1};
+const Type kList{TypeKind::kList, "list", {&kDyn}, -1, 2};
+const Type kMap{TypeKind::kMap, "map", {&kDyn, &kDyn}, -1, 3};
+const Type kOptional{TypeKind::kOpaque, "optional_type", {}, -1, 1};
 const Type kQuantity{TypeKind::kStruct, "kubernetes.Quantity", {}, -1, 1};
 const Type kSemver{TypeKind::kStruct, "kubernetes.Semver", {}, -1, 1};
 const Type kUrl{TypeKind::kStruct, "kubernetes.URL", {}, -1, 1};
@@ -65,6 +70,17 @@ bool Type::AcceptsValue(const Value& value) const {
     return params[0]->AcceptsValue(entry.key) && params[1]->AcceptsValue(entry.value);
   }
   return true;
+}
+
+const Type* FindNamedType(std::string_view name) {
+  static constexpr std::array<const Type*, 15> kNamed = {
+      &types::kBool, &types::kBytes,  &types::kDouble,    &types::kDuration, &types::kInt,
+      &types::kNull, &types::kString, &types::kTimestamp, &types::kType,     &types::kUint,
+      &types::kList, &types::kMap,    &types::kOptional,  &types::kIp,       &types::kCidr};
+  for (const Type* type : kNamed) {
+    if (type->name == name) return type;
+  }
+  return nullptr;
 }
 
 const Type* TypeStore::Make(TypeKind kind, std::string_view name, std::vector<const Type*> params) {

@@ -82,9 +82,13 @@ class TypeStore {
   std::deque<Type> types_;
 };
 
+// The type that a name stands for in expressions; null if there is none. Without parameters.
+const Type* FindNamedType(std::string_view name);
+
 namespace types {
 extern const Type kDyn, kError, kBool, kBytes, kDouble, kDuration, kInt, kNull, kString, kTimestamp,
     kType, kUint;
+extern const Type kList, kMap, kOptional;  // of anything
 extern const Type kQuantity, kSemver, kUrl, kFormat, kIp, kCidr, kDevice;
 extern const Type kAuthorizer, kPathCheck, kGroupCheck, kResourceCheck, kDecision;
 }  // namespace types

@@ -230,9 +230,11 @@ const Amount* Amount::Add(Arena& arena, const Amount& a, const Amount& b) {
 }
 
 const Amount* Amount::Subtract(Arena& arena, const Amount& a, const Amount& b) {
-  if (!a.large_ && !b.large_ && b.value_ != std::numeric_limits<int64_t>::min()) {
+  if (!a.large_ && !b.large_) {
     Amount sum = a;
-    if (sum.AddInPlace(-b.value_, b.exponent_)) return Store(arena, sum);
+    // The smallest number is its own negative, as upstream.
+    const auto negative = static_cast<int64_t>(0 - static_cast<uint64_t>(b.value_));
+    if (sum.AddInPlace(negative, b.exponent_)) return Store(arena, sum);
   }
   Decimal other = b.ToDecimal();
   other.Negate();

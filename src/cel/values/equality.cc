@@ -112,7 +112,8 @@ thread_local uint64_t StepLimit::steps_ = 0;
 
 void StepLimit::Spend(uint64_t steps) {
   steps_ += steps;
-  if (steps_ > kMaxSteps) throw Cancelled("operation cancelled: too many steps");
+  if (steps_ > kMaxSteps)
+    throw Cancelled("operation cancelled: actual cost limit exceeded by too many steps");
 }
 
 Value Equals(const Value& left, const Value& right) {

@@ -7,7 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
+	"strconv"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -26,6 +30,8 @@ type question struct {
 	Devices     []device `json:"devices,omitempty"`
 	Expressions []string `json:"expressions,omitempty"`
 	Device      int      `json:"device"`
+	// How often each is evaluated: Go iterates over maps in random order.
+	Repeat int `json:"repeat"`
 }
 
 type answer struct {
@@ -35,6 +41,8 @@ type answer struct {
 	Matches  bool   `json:"matches"`
 	Error    string `json:"error,omitempty"`
 	Cost     uint64 `json:"cost"`
+	// Evaluations differed.
+	Unstable bool `json:"unstable,omitempty"`
 }
 
 func convert(in device) (cel.Device, error) {
@@ -57,7 +65,7 @@ func convert(in device) (cel.Device, error) {
 	return out, nil
 }
 
-func ask(expression string, input cel.Device) (result answer) {
+func ask(expression string, input cel.Device, repeat int) (result answer) {
 	// cel-go panics while it compiles some expressions; an API server answers such a request with an
 	// error.
 	defer func() {
@@ -70,21 +78,63 @@ func ask(expression string, input cel.Device) (result answer) {
 	if compiled.Error != nil {
 		return answer{Cause: compiled.Error.Error()}
 	}
-	result = answer{Compiles: true, Estimate: compiled.MaxCost}
-	matches, details, err := compiled.DeviceMatches(context.Background(), input)
-	result.Matches = matches
-	if err != nil {
-		result.Error = err.Error()
-	}
-	if details != nil {
-		if cost := details.ActualCost(); cost != nil {
-			result.Cost = *cost
+	for i := 0; i < max(repeat, 1); i++ {
+		each := answer{Compiles: true, Estimate: compiled.MaxCost}
+		matches, details, err := compiled.DeviceMatches(context.Background(), input)
+		each.Matches = matches
+		if err != nil {
+			each.Error = err.Error()
 		}
+		if details != nil {
+			if cost := details.ActualCost(); cost != nil {
+				each.Cost = *cost
+			}
+		}
+		if i > 0 && each != result {
+			each.Unstable = true
+			return each
+		}
+		result = each
 	}
 	return result
 }
 
+// printExpressions prints the texts that Go source files of tests give to fields named expr or
+// expression, one JSON string a line.
+func printExpressions(files []string) {
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		ast.Inspect(parsed, func(node ast.Node) bool {
+			field, ok := node.(*ast.KeyValueExpr)
+			if !ok {
+				return true
+			}
+			name, _ := field.Key.(*ast.Ident)
+			literal, _ := field.Value.(*ast.BasicLit)
+			if name == nil || literal == nil || literal.Kind != token.STRING {
+				return true
+			}
+			switch name.Name {
+			case "expr", "expression", "in", "I":
+				if text, err := strconv.Unquote(literal.Value); err == nil {
+					line, _ := json.Marshal(text)
+					fmt.Println(string(line))
+				}
+			}
+			return true
+		})
+	}
+}
+
 func main() {
+	if len(os.Args) > 1 {
+		printExpressions(os.Args[1:])
+		return
+	}
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)
 	out := bufio.NewWriter(os.Stdout)
 	var devices []cel.Device
@@ -108,7 +158,7 @@ func main() {
 		}
 		answers := make([]answer, len(asked.Expressions))
 		for i, expression := range asked.Expressions {
-			answers[i] = ask(expression, devices[asked.Device])
+			answers[i] = ask(expression, devices[asked.Device], asked.Repeat)
 		}
 		text, err := json.Marshal(answers)
 		if err != nil {
