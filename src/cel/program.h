@@ -1,0 +1,62 @@
+// CEL selectors of Dynamic Resource Allocation, as Kubernetes 1.37 compiles and evaluates them:
+//
+//   auto program = Program::Compile("device.driver == 'gpu.nvidia.com'");
+//   if (!program.ok()) ...
+//   Evaluation evaluation = (*program)->Evaluate(device);
+//   if (!evaluation.error.empty()) ...  // as upstream: the scheduling attempt fails
+//
+// README.md lists the environment, the limits and the differences from upstream.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "cel/device.h"
+
+namespace nos::cel {
+
+// resource.k8s.io/v1 CELSelectorExpressionMaxCost and CELSelectorExpressionMaxLength.
+inline constexpr uint64_t kMaxCost = 1'000'000;
+inline constexpr size_t kMaxExpressionBytes = 10 * 1024;
+
+struct EvaluateOptions {
+  uint64_t max_cost = kMaxCost;
+  // Ends an evaluation once it is true; looked at after every 100 iterations. May be null.
+  const std::atomic<bool>* interrupted = nullptr;
+};
+
+struct Evaluation {
+  bool matches = false;
+  std::string error;  // empty on success
+  uint64_t cost = 0;  // in upstream's units, also of an evaluation that failed
+};
+
+class Plan;
+
+class Program {
+ public:
+  // Error: kInvalid with the cause if the expression is not accepted.
+  static Result<std::unique_ptr<const Program>> Compile(std::string_view expression);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  // May be called from any thread, at the same time.
+  Evaluation Evaluate(const Device& device, const EvaluateOptions& options = {}) const;
+
+  // The most that an evaluation can cost, as the API server estimates it before it stores a
+  // selector; it refuses those above kMaxCost.
+  uint64_t estimated_cost() const { return estimated_cost_; }
+
+ private:
+  Program(std::unique_ptr<const Plan> plan, uint64_t estimated_cost);
+
+  std::unique_ptr<const Plan> plan_;
+  uint64_t estimated_cost_;
+};
+
+}  // namespace nos::cel
