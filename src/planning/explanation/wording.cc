@@ -78,19 +78,18 @@ Holder HolderOf(const Translation& t, const StagedResult& result, const SlotInTh
   return {};
 }
 
-// "a/b", or "" if unknown.
-std::string KeyOf(const Translation& t, const StagedResult& result, const Holder& holder) {
-  if (holder.planned < 0) return holder.key == nullptr ? "" : *holder.key;
-  const PlacedPod& pod = result.draft.pods()[holder.planned];
-  return t.pending[t.members[pod.cls][result.members[holder.planned]]]->Key();
-}
-
 bool IsSame(const Holder& a, const Holder& b) {
   if (!a.known() || !b.known() || a.planned != b.planned) return false;
   return a.planned >= 0 || *a.key == *b.key;
 }
 
 }  // namespace
+
+std::string KeyOf(const Translation& t, const StagedResult& result, const Holder& holder) {
+  if (holder.planned < 0) return holder.key == nullptr ? "" : *holder.key;
+  const PlacedPod& pod = result.draft.pods()[holder.planned];
+  return t.pending[t.members[pod.cls][result.members[holder.planned]]]->Key();
+}
 
 std::vector<Holder> HoldersOf(const Translation& t, const StagedResult& result,
                               const FuturePlace& place) {

@@ -25,6 +25,8 @@ struct Holder {
 
   bool known() const { return key != nullptr || planned >= 0; }
 };
+// "a/b", or "" if unknown.
+std::string KeyOf(const Translation& translation, const StagedResult& result, const Holder& holder);
 // Different holders of the instances in the way; each unknown one counts.
 std::vector<Holder> HoldersOf(const Translation& translation, const StagedResult& result,
                               const FuturePlace& place);
