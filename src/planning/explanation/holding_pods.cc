@@ -100,7 +100,7 @@ std::vector<Holder> HoldingPods::Fewest(int cls, int node, const Draft& draft, s
   std::vector<Candidate> candidates;
   for (const uint32_t index : draft.PodsOn(node)) {
     const PlacedPod& pod = draft.pods()[index];
-    if (!pod.alive) continue;
+    if (!pod.alive || IsMate(t_, pod.cls, cls)) continue;
     candidates.push_back(
         {{nullptr, static_cast<int>(index)}, t_.problem.classes[pod.cls].requests.data()});
   }

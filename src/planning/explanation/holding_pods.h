@@ -21,7 +21,8 @@ class HoldingPods {
  public:
   explicit HoldingPods(const Translation& translation);
 
-  // Running pods that nothing restarts there, and pods that the draft places. Finds one pod or two
+  // Running pods that nothing restarts there, and pods that the draft places, except members of the
+  // class's own gang. Finds one pod or two
   // if these are enough; otherwise all of them less those, most important first, that need not end.
   // Empty: even all of them do not hold enough, or more than `most` must end.
   std::vector<Holder> Fewest(int cls, int node, const Draft& draft, size_t most,

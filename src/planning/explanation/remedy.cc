@@ -280,7 +280,10 @@ class RemedyFinder {
     std::optional<FuturePlace> place = PlaceOnNode(after_, class_, node);
     if (!place || place->in_the_way.empty()) return std::nullopt;
     const std::vector<Holder> holders = HoldersOf(t_, input_.result, *place);
-    if (!IsBetter(beside + holders.size(), kind)) return std::nullopt;
+    const bool by_mates = std::ranges::any_of(holders, [&](const Holder& holder) {
+      return holder.planned >= 0 && IsMate(t_, after_.pods()[holder.planned].cls, class_);
+    });
+    if (by_mates || !IsBetter(beside + holders.size(), kind)) return std::nullopt;
     const bool others = LacksBeyondHolders(t_, input_.result, class_, *place, holders);
     const size_t pods = holders.size() + (others ? 1 : 0);
     if (!IsBetter(beside + pods, kind)) return std::nullopt;

@@ -85,6 +85,11 @@ bool IsSame(const Holder& a, const Holder& b) {
 
 }  // namespace
 
+bool IsMate(const Translation& t, int a, int b) {
+  const int gang = t.problem.classes[a].gang;
+  return gang >= 0 && gang == t.problem.classes[b].gang;
+}
+
 std::string KeyOf(const Translation& t, const StagedResult& result, const Holder& holder) {
   if (holder.planned < 0) return holder.key == nullptr ? "" : *holder.key;
   const PlacedPod& pod = result.draft.pods()[holder.planned];
