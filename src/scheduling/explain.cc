@@ -162,7 +162,7 @@ Explanation Explain(const ExplainInput& input) {
     if (!nearest || here.Distance() < nearest->Distance()) nearest.emplace(here);
     slice_lacks.Add(here, input.snapshot.node(i));
     if (!opt_in && here.NeedsOptIn() && here.LacksOnlySlices()) {
-      opt_in = slices.OptIn(*input.snapshot.node(i).node);
+      opt_in = slices.OptIn(input.snapshot.node(i), input.pod);
     }
     if (here.objections() == 0) continue;
     if (here.lacks() == 0 && (!liftable || here.Distance() < liftable->Distance())) {

@@ -12,6 +12,9 @@
 
 namespace nos::scheduling {
 
+// For a text with PodText in place of names: NamesOnlyFor hides them from each reader.
+inline constexpr std::string_view kAllReaders = "*";  // no namespace has this name
+
 // Returns the first three names and the number of further pods. `reader`: namespace of the readers;
 // empty: readers may see all namespaces.
 std::string NamesOf(const std::vector<std::string>& keys, std::string_view reader,

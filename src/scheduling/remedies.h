@@ -67,15 +67,6 @@ Remedy RequestOneShare(const cluster::Pod& pod);
 
 // Amount held by pods whose owners restart them on the node.
 int64_t LastinglyHeld(const cluster::NodeInfo& node, cluster::ResourceId resource);
-// A resource of which no existing node has enough: the request, and the nearest node's total.
-struct TooMuch {
-  std::string resource;
-  int64_t asked = 0, total = 0;
-  bool kept = false;        // `total` does not count what DaemonSet and static pods hold
-  bool beside_mig = false;  // nor GPUs that may be partitioned for MIG
-};
-// A larger node, or a smaller request if there is no such machine.
-Remedy AddLargerNode(const std::vector<TooMuch>& lacks, const std::string& nearest);
 // For a request above what any machine has; nullopt if there may be such machines.
 std::optional<Remedy> RequestLess(const std::string& resource, int64_t asked);
 
@@ -103,22 +94,27 @@ class SliceDemand {
   std::optional<Reason> NoModelHasProfile() const;
   // For slices that no node can ever hold; nullopt if some node could.
   std::optional<Remedy> Impossible() const;
-  // For slices that no existing node can hold.
-  Remedy ForNoNode() const;
+  // For the pod with these slices, or with none, that no existing node can hold. A new node is
+  // described by everything it must have: labels, GPUs, and each request of the pod.
+  Remedy ForNoNode(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
   // The change with which nos provides the slices on a node whose GPUs it does not partition:
-  // opting the node in, or an agent that serves its label. Nullopt: its GPUs do not suit.
-  std::optional<Remedy> OptIn(const cluster::Node& node) const;
+  // opting the node in, or an agent that serves its label. Nullopt: its GPUs do not suit, pods hold
+  // too many of them, or the pod also asks for whole GPUs, which such a node does not offer.
+  std::optional<Remedy> OptIn(const cluster::NodeInfo& node, const cluster::Pod& pod) const;
 
  private:
+  struct NewNode;
+
   std::optional<Remedy> InspectAgent(const cluster::Node& node, std::string_view mode) const;
   bool IsProvided(const std::string& resource) const;
   std::string Unprovided() const;
   std::string ExistingProfilesNear(const std::string& resource) const;
   std::optional<Remedy> Split() const;
-  std::optional<Remedy> SharedNode() const;
+  std::optional<Remedy> SharedNode(const NewNode& node) const;
+  Remedy AddNode(const NewNode& node, std::vector<std::string> gpus) const;
   std::optional<Remedy> AdvertisedName() const;
   std::optional<Remedy> InCatalogue() const;
-  std::optional<Remedy> HybridNode() const;
+  std::optional<Remedy> HybridNode(const NewNode& node) const;
   std::optional<Remedy> Parts(const std::string& resource) const;
   Remedy ExistingProfile() const;
 

@@ -167,8 +167,22 @@ TEST_F(QuotaAgreementTest, LessImportantPodIsEvictedOnceOnly) {
     objects_.pods[i] = std::make_shared<const cluster::Pod>(pod);
   }
   const planning::Plan plan = PlanOfAll();
-  EXPECT_EQ(plan.pods.at(0).remedy_code, scheduling::remedies::kFreeResources);
+  EXPECT_EQ(plan.pods.at(0).remedy_code, scheduling::remedies::kWaitForPods);
   EXPECT_EQ(plan.pods.at(1).remedy_code, scheduling::remedies::kNoneNeeded);
+}
+
+// Only its port keeps the pod away; the planner says that it waits for the other's end.
+TEST_F(QuotaAgreementTest, PodWithSamePortIsEvicted) {
+  Pod("p", 1, "default-scheduler");
+  RunBorrower(1);
+  for (size_t i = 0; i < 2; ++i) {
+    cluster::Pod pod = *objects_.pods[i];
+    pod.priority = i == 0 ? 100 : 0;
+    pod.containers[0].host_ports.push_back({.port = 80});
+    objects_.pods[i] = std::make_shared<const cluster::Pod>(pod);
+  }
+  EXPECT_EQ(Planned().remedy_code, scheduling::remedies::kNoneNeeded);
+  EXPECT_EQ(Planned().remedy, Explained().remedy);
 }
 
 TEST_F(QuotaAgreementTest, QuotaRefusesGang) {

@@ -24,7 +24,7 @@ constexpr size_t kMaxAsked = 32;  // pods; each answer reads the whole cluster
 bool MayEvict(const planning::PodOutcome& outcome) {
   const std::string& code = outcome.remedy_code;
   return !outcome.placed && (code == remedies::kRaiseQuota || code == remedies::kWaitForPods ||
-                             code == remedies::kFreeResources);
+                             code == remedies::kLiftConstraints || code == remedies::kOptInNode);
 }
 
 std::vector<planning::PodOutcome*> MostImportant(planning::Plan& plan) {

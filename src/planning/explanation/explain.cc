@@ -12,6 +12,9 @@
 #include "planning/explanation/allowance.h"
 #include "planning/explanation/remedy.h"
 #include "planning/explanation/wording.h"
+#include "planning/optimize/greedy.h"
+#include "planning/translation/pod_classes.h"
+#include "scheduling/pod_names.h"
 #include "scheduling/pod_state.h"
 #include "scheduling/several_shares.h"
 #include "scheduling/slice_reasons.h"
@@ -27,6 +30,7 @@ constexpr int64_t kStepsForReasons = 100'000'000, kLateStepsForReasons = 7'000'0
 constexpr int64_t kStepsForRemedies = 20'000'000, kLateStepsForRemedies = 5'000'000;
 constexpr int64_t kStepsOfFilters = 100;   // per pod and node
 constexpr int64_t kStepsOfPacking = 3000;  // between two calls of `stop`
+constexpr int64_t kStepsOfPlacing = 10;    // a pod, per node
 // Limit of different reasons per pod. Some reasons contain text that differs per node.
 constexpr size_t kMaxReasons = 16;
 // Nodes that are checked for every class, even with an exhausted allowance.
@@ -133,16 +137,95 @@ class Explainer {
 
   void FindRemedies(const std::vector<int>& waiting, std::vector<Explanation>& all) {
     Allowance allowance(kStepsForRemedies, kLateStepsForRemedies, out_of_time_);
+    HoldingPods holding(t_);
     for (const int cls : waiting) {
-      if (IsOfBrokenGang(cls)) continue;  // helping one pod of the gang would not be enough
+      if (IsOfBrokenGang(cls)) continue;
       const PodClass& pods = t_.problem.classes[cls];
       const Row& row = rows_[pods.allowed];
       const ShapeFacts& facts = shapes_[pods.shape];
       const size_t known = std::min(row.obstacles.size(), facts.has_room.size());
       if (known < t_.nodes.size() || allowance.spent()) continue;
-      const RemedyInput input{t_, result_, snapshot_, row.obstacles, facts.has_room};
+      const RemedyInput input{t_, result_, snapshot_, row.obstacles, facts.has_room, holding};
       all[cls].remedy = FindRemedy(input, cls, allowance);
     }
+    FindRemediesOfGangs(waiting, allowance, holding, all);
+  }
+
+  // Helping one pod of a gang is not enough: the remedy of all is that of the first pod that finds
+  // no place beside the others.
+  void FindRemediesOfGangs(const std::vector<int>& waiting, Allowance& allowance,
+                           HoldingPods& holding, std::vector<Explanation>& all) {
+    std::map<int, std::vector<int>> gangs;  // the classes of each broken gang
+    for (const int cls : waiting) {
+      if (IsOfBrokenGang(cls)) gangs[t_.problem.classes[cls].gang].push_back(cls);
+    }
+    if (gangs.empty()) return;
+    StagedResult beside = result_;
+    states_.StopWhen([&] { return !allowance.Spend(kStepsOfPacking); });
+    for (const auto& [gang, classes] : gangs) {
+      if (allowance.spent()) break;
+      if (const cluster::Pod* pod = MemberOfNoClass(gang)) {
+        const scheduling::Remedy remedy = NotPlanned(*pod, t_.gangs[gang]).remedy;
+        for (const int cls : classes) all[cls].remedy = For(*pod, remedy);
+        continue;
+      }
+      const size_t mark = beside.draft.Mark(), members = beside.members.size();
+      const int refused = PlaceWhatFits(classes, beside, allowance);
+      if (refused >= 0) {
+        const scheduling::Remedy remedy = RemedyBeside(beside, refused, allowance, holding);
+        const cluster::Pod& pod = *t_.pending[t_.members[refused].front()];
+        for (const int cls : classes) {
+          all[cls].remedy = cls == refused ? remedy : For(pod, remedy);
+        }
+      }
+      beside.draft.Rollback(mark);
+      beside.members.resize(members);
+    }
+    states_.StopWhen([] { return true; });
+  }
+
+  // Returns the first class with pods left over; -1: none.
+  int PlaceWhatFits(const std::vector<int>& classes, StagedResult& beside,
+                    Allowance& allowance) const {
+    int refused = kNothing;
+    Greedy greedy(beside.draft);
+    for (const int cls : classes) {
+      const PodClass& pods = t_.problem.classes[cls];
+      if (pods.extra) continue;
+      allowance.Spend(static_cast<int64_t>(t_.nodes.size()) * kStepsOfPlacing + pods.count);
+      const int placed = greedy.Place(cls, pods.count);
+      for (int i = 0; i < placed; ++i) beside.members.push_back(i);
+      if (placed < pods.count && refused == kNothing) refused = cls;
+    }
+    return refused;
+  }
+
+  scheduling::Remedy RemedyBeside(StagedResult& beside, int cls, Allowance& allowance,
+                                  HoldingPods& holding) {
+    const PodClass& pods = t_.problem.classes[cls];
+    const Row& row = rows_[pods.allowed];
+    // Filters that look at the other members have not seen them at these places.
+    if (row.obstacles.size() < t_.nodes.size() || t_.live_rows.contains(pods.allowed)) return {};
+    std::vector<std::optional<bool>> has_room;
+    for (int n = 0; n < static_cast<int>(t_.nodes.size()); ++n) {
+      allowance.Spend(kStepsOfPlacing);
+      has_room.push_back(beside.draft.HasRoom(pods.shape, n));
+    }
+    return FindRemedy({t_, beside, snapshot_, row.obstacles, has_room, holding}, cls, allowance);
+  }
+
+  // A member that no node can serve, whatever its size.
+  const cluster::Pod* MemberOfNoClass(int gang) const {
+    for (const int index : t_.gangs[gang]->members) {
+      if (t_.class_of[index] < 0) return t_.pending[index].get();
+    }
+    return nullptr;
+  }
+
+  static scheduling::Remedy For(const cluster::Pod& pod, scheduling::Remedy remedy) {
+    if (remedy.text.empty()) return remedy;
+    return {remedy.code,
+            fmt::format("for {}: {}", scheduling::PodText(pod.Key()), std::move(remedy.text))};
   }
 
   // RowOf and FactsOf know at least the first `end` nodes afterwards or, when the allowance is
@@ -290,7 +373,7 @@ class Explainer {
       const bool never = scheduling::UnreportedSharingMode(*t_.nodes[node]->node).empty();
       return never ? book_.NumberOfNever(std::move(reason)) : book_.Number(std::move(reason));
     }
-    if (cls.slices.empty() || !gpus.managed) return kNothing;
+    if (cls.slices.empty() || !gpus.managed || AdvertisesSlices(t_, cls, node)) return kNothing;
     for (const SliceCount& s : cls.slices) {
       if (NodeHasProfile(t_.problem, node, s.slice)) continue;
       if (gpus.gpus.empty() && !gpus.problems.empty()) {
@@ -330,22 +413,25 @@ Explanation NotPlanned(const cluster::Pod& pod, const Gang* gang) {
   if (scheduling::IsPending(pod) && scheduling::IsGated(pod)) {
     return {{scheduling::SchedulingGated(pod)}, {}};
   }
-  if (scheduling::IsSchedulable(pod) && scheduling::AsksForSeveralShares(pod)) {
-    return {{scheduling::SeveralShares()}, scheduling::RequestOneShare(pod)};
-  }
-  if (scheduling::IsSchedulable(pod) && gang != nullptr) {
+  Explanation why;
+  if (scheduling::IsSchedulable(pod) && gang != nullptr && IsHopeless(*gang)) {
     Reason reason =
         gang->problem.empty()
             ? scheduling::GangIncomplete(gang->name, gang->placed + gang->members.size(),
                                          static_cast<size_t>(gang->least))
             : Reason{codes::kGangIncomplete, fmt::format("{}: {}", gang->name, gang->problem)};
-    scheduling::Remedy complete = scheduling::CompleteGang(reason.message);
-    return {{std::move(reason)}, std::move(complete)};
+    why.remedy = scheduling::CompleteGang(reason.message);
+    why.reasons.push_back(std::move(reason));
   }
-  std::string why = "is in phase " + pod.phase;
-  if (pod.meta.deleted) why = "is being deleted";
-  if (!pod.node_name.empty()) why = "is bound to node " + pod.node_name;
-  return {{{codes::kNotPending, std::move(why)}}, {}};
+  if (scheduling::IsSchedulable(pod) && scheduling::AsksForSeveralShares(pod)) {
+    if (why.reasons.empty()) why.remedy = scheduling::RequestOneShare(pod);
+    why.reasons.push_back(scheduling::SeveralShares());
+  }
+  if (!why.reasons.empty()) return why;
+  std::string state = "is in phase " + pod.phase;
+  if (pod.meta.deleted) state = "is being deleted";
+  if (!pod.node_name.empty()) state = "is bound to node " + pod.node_name;
+  return {{{codes::kNotPending, std::move(state)}}, {}};
 }
 
 }  // namespace nos::planning

@@ -50,15 +50,17 @@ bool NodeHasProfile(const Problem& problem, int node, uint16_t slice) {
   return false;
 }
 
-bool NeedsOptIn(const Translation& t, const PodClass& cls, int node) {
-  if (cls.slices.empty() || t.nodes[node]->gpus.managed) return false;
-  if (!t.problem.nodes[node].slices_as_resources) return true;
+bool AdvertisesSlices(const Translation& t, const PodClass& cls, int node) {
+  if (!t.problem.nodes[node].slices_as_resources) return false;
   for (size_t r = 0; r < cls.requests.size(); ++r) {
     const bool slice = cls.requests[r] > 0 && cluster::IsSliceResource(t.dimensions[r]);
-    const size_t at = static_cast<size_t>(node) * t.problem.dimensions + r;
-    if (slice && t.problem.capacity[at] > 0) return false;
+    if (slice && CapacityOf(t.problem, node, r) > 0) return true;
   }
-  return true;
+  return false;
+}
+
+bool NeedsOptIn(const Translation& t, const PodClass& cls, int node) {
+  return !cls.slices.empty() && !t.nodes[node]->gpus.managed && !AdvertisesSlices(t, cls, node);
 }
 
 int LackingDimension(const Draft& draft, int cls, int node) {
@@ -73,10 +75,9 @@ namespace {
 
 // Steps of the allowance: to check a node; to search a place for a slice on a GPU.
 constexpr int64_t kStepsOfNode = 3, kStepsOfPlace = 5;
-// Kinds of changes; of equally many changes the first kind is preferred. The last two are worse
-// than any number of others: on a node that filters exclude and that is full, and on a node yet to
-// come.
-enum class Kind { kWait, kFreeResource, kLiftFilter, kOptIn, kLiftAndFree, kBiggerNode };
+// Kinds of changes; of equally many changes the first kind is preferred. The last is worse than any
+// number of others: on a node that filters exclude and that is full.
+enum class Kind { kWait, kLiftFilter, kOptIn, kLiftAndFree };
 
 class RemedyFinder {
  public:
@@ -107,7 +108,7 @@ class RemedyFinder {
       }
     }
     if (changes_ > 0) return std::move(remedy_);
-    return NewNode();
+    return demand_.ForNoNode(Example(), input_.snapshot);
   }
 
  private:
@@ -130,84 +131,12 @@ class RemedyFinder {
     return planning::CapacityOf(t_.problem, node, dimension);
   }
 
-  // No existing node would do.
-  Remedy NewNode() const {
-    if (!cls_.slices.empty()) {
-      Remedy remedy = demand_.ForNoNode();
-      if (remedy.code != scheduling::remedies::kAddNode) return remedy;
-      for (const std::string& amount : TooMuchOfAny()) remedy.text += " and " + amount;
-      return remedy;
-    }
-    const cluster::Pod& pod = *t_.pending[t_.members[class_][0]];
-    std::vector<std::string> labels;
-    for (const auto& [key, value] : pod.node_selector) {
-      labels.push_back(fmt::format("label {}={}", key, value));
-    }
-    std::vector<int> asked;
-    for (size_t r = 0; r < cls_.requests.size(); ++r) {
-      if (cls_.requests[r] > 0 && t_.dimensions[r] != cluster::kPods) {
-        asked.push_back(static_cast<int>(r));
-      }
-    }
-    std::string text = "add a node that the pod may use";
-    if (!labels.empty()) text += ", with " + Join(labels, " and ");
-    if (!asked.empty()) {
-      text += labels.empty() ? ", with at least " : " and at least ";
-      text += Join(Amounts(asked), " and ");
-    }
-    return {scheduling::remedies::kAddNode, std::move(text)};
-  }
-
-  // Dimensions beside slices of which the node has too little, even when empty.
-  std::vector<int> NeverEnough(int node) const {
-    std::vector<int> dimensions;
-    for (size_t r = 0; r < cls_.requests.size(); ++r) {
-      const int dimension = static_cast<int>(r);
-      if (cls_.requests[r] <= 0 || t_.dimensions[r] == cluster::kPods || IsSlice(dimension)) {
-        continue;
-      }
-      if (MostOn(node, dimension) < cls_.requests[r]) {
-        dimensions.push_back(dimension);
-      }
-    }
-    return dimensions;
-  }
-  bool IsSlice(int dimension) const {
-    const cluster::ResourceId id = t_.dimensions[dimension];
-    return cluster::IsSliceResource(id) ||
-           std::ranges::any_of(cls_.slices, [&](const SliceCount& s) {
-             return t_.slice_names[s.slice] == cluster::ResourceName(id);
-           });
-  }
-  // Requests of which the most suitable node has never enough.
-  std::vector<std::string> TooMuchOfAny() const {
-    std::optional<std::tuple<bool, size_t>> best;
-    std::vector<int> lacking;
-    for (int n = 0; n < static_cast<int>(t_.nodes.size()); ++n) {
-      allowance_.Spend(kStepsOfNode);
-      const bool suits = std::ranges::all_of(
-          cls_.slices, [&](const SliceCount& s) { return NodeHasProfile(t_.problem, n, s.slice); });
-      std::vector<int> here = NeverEnough(n);
-      const std::tuple<bool, size_t> rank(!suits, here.size());
-      if (best && *best <= rank) continue;
-      best = rank;
-      lacking = std::move(here);
-    }
-    return Amounts(lacking);
-  }
-  std::vector<std::string> Amounts(const std::vector<int>& dimensions) const {
-    std::vector<std::string> amounts;
-    for (const int r : dimensions) {
-      amounts.push_back(
-          scheduling::AmountText(cluster::ResourceName(t_.dimensions[r]), cls_.requests[r]));
-    }
-    return amounts;
-  }
+  const cluster::Pod& Example() const { return *t_.pending[t_.members[class_][0]]; }
 
   void OptIn(int node) {
     if (!input_.obstacles[node].empty() || !IsBetter(1, Kind::kOptIn)) return;
     if (LacksOther(node)) return;
-    if (auto remedy = demand_.OptIn(*t_.nodes[node]->node)) {
+    if (auto remedy = demand_.OptIn(*t_.nodes[node], Example())) {
       Offer(1, Kind::kOptIn, *std::move(remedy));
     }
   }
@@ -236,25 +165,31 @@ class RemedyFinder {
     const bool passes = input_.obstacles[node].empty();
     const bool lacks = LackingDimension(after_, class_, node) >= 0;
     if (!passes) return lacks ? LiftFiltersAndFree(node) : LiftFilters(node, {});
-    lacks ? FreeResources(node) : WaitForReservation(node);
+    lacks ? WaitForResources(node) : WaitForReservation(node);
   }
 
-  // Counts first: texts are rendered only for a better remedy, because this runs for every node.
-  void FreeResources(int node) {
-    if (!IsBetter(1, Kind::kFreeResource)) return;
-    size_t lacking = 0;
-    bool too_small = false;
+  // Only resources beside slices are missing, which pods hold.
+  void WaitForResources(int node) {
+    if (!IsBetter(1, Kind::kWait) || IsTooSmall(node)) return;
+    const size_t most = changes_ == 0 || kind_ != Kind::kWait ? SIZE_MAX : changes_ - 1;
+    const auto pods = input_.holding.Fewest(class_, node, after_, most, allowance_);
+    if (pods.empty() || !IsBetter(pods.size(), Kind::kWait)) return;
+    Offer(pods.size(), Kind::kWait, scheduling::WaitForPods(TextOf(pods), NameOf(node)));
+  }
+  std::string TextOf(const std::vector<Holder>& pods) const {
+    std::vector<std::string> keys;
+    for (const Holder& pod : pods) keys.push_back(KeyOf(t_, input_.result, pod));
+    return scheduling::NamesOf(keys, scheduling::kAllReaders);
+  }
+
+  // Pods that can be evicted do not hold all that is missing.
+  bool IsTooSmall(int node) const {
     for (size_t r = 0; r < cls_.requests.size(); ++r) {
-      if (cls_.requests[r] <= 0 || cls_.requests[r] <= after_.FreeOf(node)[r]) continue;
-      ++lacking;
-      too_small = too_small || MostOn(node, static_cast<int>(r)) < cls_.requests[r];
-      if (too_small && !IsBetter(1, Kind::kBiggerNode)) return;
+      const int64_t asked = cls_.requests[r];
+      if (asked <= 0 || asked <= after_.FreeOf(node)[r]) continue;
+      if (MostOn(node, static_cast<int>(r)) < asked) return true;
     }
-    if (too_small) {
-      ReplaceNode(node);
-    } else if (IsBetter(lacking, Kind::kFreeResource)) {
-      FreeOn(node);
-    }
+    return false;
   }
 
   // The amount that the node has for the pod once all pods that can be evicted have left.
@@ -262,24 +197,6 @@ class RemedyFinder {
     const int64_t capacity = CapacityOf(node, static_cast<size_t>(dimension));
     if (capacity < cls_.requests[dimension]) return capacity;
     return capacity - scheduling::LastinglyHeld(*t_.nodes[node], t_.dimensions[dimension]);
-  }
-
-  void ReplaceNode(int node) {
-    std::vector<scheduling::TooMuch> too_much;
-    for (const int r : LackingDimensions(node)) {
-      const cluster::ResourceId id = t_.dimensions[r];
-      const int64_t kept = scheduling::LastinglyHeld(*t_.nodes[node], id);
-      const int64_t total = CapacityOf(node, static_cast<size_t>(r)) - kept;
-      if (total < cls_.requests[r]) {
-        too_much.push_back({cluster::ResourceName(id), cls_.requests[r], total, kept > 0,
-                            scheduling::IsKeptForMig(id, *t_.nodes[node])});
-      }
-    }
-    Remedy larger = scheduling::AddLargerNode(too_much, NameOf(node));
-    if (!cls_.slices.empty() && larger.code == scheduling::remedies::kAddNode) {
-      larger.text += fmt::format("; the new node also needs GPUs for {}", demand_.Text());
-    }
-    Offer(1, Kind::kBiggerNode, std::move(larger));
   }
 
   Remedy Freed(int node, const std::vector<int>& lacking) const {
@@ -291,13 +208,6 @@ class RemedyFinder {
     }
     return scheduling::FreeResources(missing, NameOf(node));
   }
-  void FreeOn(int node) {
-    const std::vector<int> lacking = LackingDimensions(node);
-    Remedy remedy = Freed(node, lacking);
-    if (!cls_.slices.empty()) remedy.text += ": its GPUs have room";
-    Offer(lacking.size(), Kind::kFreeResource, std::move(remedy));
-  }
-
   // Changes that a node needs beside those for its filters.
   struct Beside {
     Kind kind = Kind::kLiftFilter;
@@ -306,8 +216,8 @@ class RemedyFinder {
   };
   void LiftFilters(int node, const Beside& beside) {
     if (!scene_) {
-      scene_ = scheduling::Scene{input_.snapshot, *t_.pending[t_.members[class_][0]], "",
-                                 NamespaceOfAll()};
+      scene_ =
+          scheduling::Scene{input_.snapshot, Example(), "", std::string(scheduling::kAllReaders)};
     }
     scene_->node = NameOf(node);
     std::vector<std::string> steps;
@@ -333,14 +243,6 @@ class RemedyFinder {
     Offer(changes, beside.kind,
           {scheduling::remedies::kLiftConstraints,
            Join(steps, ", and ") + (opens ? ": it has room" : "")});
-  }
-
-  // Readers of the remedy may see pods of this namespace only.
-  std::string NamespaceOfAll() const {
-    const std::string& first = t_.pending[t_.members[class_][0]]->meta.ns;
-    const bool same = std::ranges::all_of(
-        t_.members[class_], [&](int pod) { return t_.pending[pod]->meta.ns == first; });
-    return same ? first : "/";  // no namespace
   }
 
   void WaitForReservation(int node) {
@@ -378,7 +280,10 @@ class RemedyFinder {
     std::optional<FuturePlace> place = PlaceOnNode(after_, class_, node);
     if (!place || place->in_the_way.empty()) return std::nullopt;
     const std::vector<Holder> holders = HoldersOf(t_, input_.result, *place);
-    if (!IsBetter(beside + holders.size(), kind)) return std::nullopt;
+    const bool by_mates = std::ranges::any_of(holders, [&](const Holder& holder) {
+      return holder.planned >= 0 && IsMate(t_, after_.pods()[holder.planned].cls, class_);
+    });
+    if (by_mates || !IsBetter(beside + holders.size(), kind)) return std::nullopt;
     const bool others = LacksBeyondHolders(t_, input_.result, class_, *place, holders);
     const size_t pods = holders.size() + (others ? 1 : 0);
     if (!IsBetter(beside + pods, kind)) return std::nullopt;
@@ -404,9 +309,7 @@ class RemedyFinder {
   void LiftFiltersAndFree(int node) {
     const std::vector<int> lacking = LackingDimensions(node);
     if (!IsBetter(1 + lacking.size(), Kind::kLiftAndFree)) return;
-    const bool too_small =
-        std::ranges::any_of(lacking, [&](int r) { return MostOn(node, r) < cls_.requests[r]; });
-    if (too_small) return;
+    if (IsTooSmall(node)) return;
     LiftFilters(node, {Kind::kLiftAndFree, lacking.size(), Freed(node, lacking).text});
   }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planning/explanation/allowance.h"
+#include "planning/explanation/holding_pods.h"
 #include "planning/optimize/stages.h"
 #include "planning/translation/translate.h"
 #include "scheduling/remedies.h"
@@ -19,6 +20,7 @@ struct RemedyInput {
   const std::vector<std::vector<scheduling::Verdict>>& obstacles;
   // By node: true if the GPUs have capacity for the class's slices; nullopt: unknown, counts as no.
   const std::vector<std::optional<bool>>& has_room;
+  HoldingPods& holding;  // kept from one class to the next
 };
 
 // Checks every node: which obstacles remain after the planned pods are placed, and how many changes
@@ -33,6 +35,8 @@ std::optional<scheduling::Remedy> ForImpossible(const Translation& t, const PodC
                                                 const scheduling::SliceDemand& demand);
 
 bool NodeHasProfile(const Problem& problem, int node, uint16_t slice);
+// The node's slices count by what it advertises, and it advertises one that the class requests.
+bool AdvertisesSlices(const Translation& t, const PodClass& cls, int node);
 // Nobody partitions the node's GPUs into slices that the class requests.
 bool NeedsOptIn(const Translation& t, const PodClass& cls, int node);
 // The first dimension of which the node has too little free; -1 if none.

@@ -82,12 +82,13 @@ remove:
   EXPECT_TRUE(plan.pods[2].placed);
 }
 
-TEST(RemedyTest, NamesAllInsufficientResources) {
+TEST(RemedyTest, WaitsForPodThatHoldsAllMissingResources) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""}).allocatable["memory"] = Quantity::FromValue(1000);
   cluster.Running("r", "a", {}, "64").containers[0].requests["memory"] = Quantity::FromValue(900);
   cluster.Pod("p", {"1g.5gb"}, 0, "1").containers[0].requests["memory"] = Quantity::FromValue(200);
-  EXPECT_EQ(First(cluster).remedy, "free 1 cpu and 100 memory on node a: its GPUs have room");
+  cluster.Running("other", "a", {}, "1");
+  EXPECT_EQ(First(cluster).remedy, "wait for the end of pod x/r on node a");
 }
 
 TEST(RemedyTest, UncordonIncludesRemovalOfCordonTaint) {
@@ -120,8 +121,9 @@ bool Apply(const std::string& remedy, cluster::Node& node, cluster::Pod& pod) {
   const bool wait = remedy.find("wait for the end of ") != std::string::npos;
   const bool others = wait && remedy.find("other pods") != std::string::npos;
   const bool room = remedy.find("free ") != std::string::npos;
-  if (wait) node.meta.annotations["nos.nebuly.com/status-layout-0"] = "";
-  if (room || others) node.allocatable["cpu"] = Quantity::FromValue(1000);
+  const bool cpu = wait && remedy.find(" (") == std::string::npos;
+  if (wait && !cpu) node.meta.annotations["nos.nebuly.com/status-layout-0"] = "";
+  if (room || others || cpu) node.allocatable["cpu"] = Quantity::FromValue(1000);
   return uncordon || taints || let || wait || room;
 }
 

@@ -78,19 +78,23 @@ Holder HolderOf(const Translation& t, const StagedResult& result, const SlotInTh
   return {};
 }
 
-// "a/b", or "" if unknown.
-std::string KeyOf(const Translation& t, const StagedResult& result, const Holder& holder) {
-  if (holder.planned < 0) return holder.key == nullptr ? "" : *holder.key;
-  const PlacedPod& pod = result.draft.pods()[holder.planned];
-  return t.pending[t.members[pod.cls][result.members[holder.planned]]]->Key();
-}
-
 bool IsSame(const Holder& a, const Holder& b) {
   if (!a.known() || !b.known() || a.planned != b.planned) return false;
   return a.planned >= 0 || *a.key == *b.key;
 }
 
 }  // namespace
+
+bool IsMate(const Translation& t, int a, int b) {
+  const int gang = t.problem.classes[a].gang;
+  return gang >= 0 && gang == t.problem.classes[b].gang;
+}
+
+std::string KeyOf(const Translation& t, const StagedResult& result, const Holder& holder) {
+  if (holder.planned < 0) return holder.key == nullptr ? "" : *holder.key;
+  const PlacedPod& pod = result.draft.pods()[holder.planned];
+  return t.pending[t.members[pod.cls][result.members[holder.planned]]]->Key();
+}
 
 std::vector<Holder> HoldersOf(const Translation& t, const StagedResult& result,
                               const FuturePlace& place) {

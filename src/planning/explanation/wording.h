@@ -25,6 +25,10 @@ struct Holder {
 
   bool known() const { return key != nullptr || planned >= 0; }
 };
+// Pods of both classes are members of one gang, so they do not wait for each other's end.
+bool IsMate(const Translation& translation, int a, int b);
+// "a/b", or "" if unknown.
+std::string KeyOf(const Translation& translation, const StagedResult& result, const Holder& holder);
 // Different holders of the instances in the way; each unknown one counts.
 std::vector<Holder> HoldersOf(const Translation& translation, const StagedResult& result,
                               const FuturePlace& place);

@@ -79,6 +79,12 @@ class Translator {
     return cluster::IsSliceResource(id) || (whole_are_slices_ && id == whole);
   }
 
+  // Nodes whose GPUs nos does not partition, or cannot read any of: schedulers place pods there by
+  // what the node advertises.
+  static bool CountsSlices(const cluster::NodeInfo& node) {
+    return !node.gpus.managed || node.gpus.gpus.empty();
+  }
+
   // MIG instances that pods request become slices, all other resources become dimensions. On nodes
   // that nos does not partition, MIG instances are plain resources, so they get a dimension, too,
   // if such a node offers them.
@@ -96,7 +102,7 @@ class Translator {
       AddSlice(name, id);
       const bool unmanaged = std::any_of(
           out_.nodes.begin(), out_.nodes.end(), [mig_id = id](const cluster::NodeInfo* n) {
-            return !n->gpus.managed && n->allocatable.Get(mig_id) > 0;
+            return CountsSlices(*n) && n->allocatable.Get(mig_id) > 0;
           });
       mig_as_resource_ = mig_as_resource_ || unmanaged;
     }
@@ -143,12 +149,12 @@ class Translator {
     Problem& problem = out_.problem;
     const int index = static_cast<int>(problem.nodes.size());
     problem.nodes.push_back(
-        {static_cast<int>(problem.gpus.size()), 0, !node.gpus.managed && mig_as_resource_});
+        {static_cast<int>(problem.gpus.size()), 0, CountsSlices(node) && mig_as_resource_});
     for (const cluster::Gpu& gpu : node.gpus.gpus) AddGpu(gpu, index);
     problem.nodes.back().gpu_count =
         static_cast<int>(problem.gpus.size()) - problem.nodes.back().first_gpu;
     for (const ResourceId id : out_.dimensions) {
-      const bool sliced_here = node.gpus.managed && IsSlice(id);
+      const bool sliced_here = !CountsSlices(node) && IsSlice(id);
       const int64_t capacity = sliced_here ? kPlenty : std::min(node.allocatable.Get(id), kPlenty);
       problem.capacity.push_back(capacity);
       problem.free.push_back(

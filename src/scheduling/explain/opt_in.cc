@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cluster/annotations.h"
 #include "gpu/shares.h"
+#include "scheduling/packing/view.h"
 #include "scheduling/remedies.h"
 #include "scheduling/slice_reasons.h"
 
@@ -17,11 +18,19 @@ std::optional<int64_t> NumberAt(std::string_view label, const cluster::Node& nod
   return found == node.meta.labels.end() ? std::nullopt : ParseInt(found->second);
 }
 
+int64_t WholeGpus(const cluster::ResourceVector& requests) {
+  return requests.Get(packing::WholeGpuResource());
+}
+
 }  // namespace
 
-std::optional<Remedy> SliceDemand::OptIn(const cluster::Node& node) const {
+std::optional<Remedy> SliceDemand::OptIn(const cluster::NodeInfo& info,
+                                         const cluster::Pod& pod) const {
+  const cluster::Node& node = *info.node;
   const auto product = node.meta.labels.find(cluster::kProductLabel);
   if (slices_.empty() || product == node.meta.labels.end()) return std::nullopt;
+  // A node with this label offers no whole GPUs, except where its agent is of hybrid mode.
+  const bool asks_whole = WholeGpus(cluster::RequestsOf(pod)) > 0;
   const std::string_view unserved = UnreportedSharingMode(node);
   const bool shares = HasShares();
   const auto mib = NumberAt(cluster::kMemoryLabel, node);
@@ -37,8 +46,9 @@ std::optional<Remedy> SliceDemand::OptIn(const cluster::Node& node) const {
   const gpu::Model* model = !shares ? catalogue_.FindByProduct(product->second)
                             : mib   ? gpu::SharesOfMemory(*mib)
                                     : nullptr;
-  if (model == nullptr || !Suits(*model)) return std::nullopt;
-  if (GpusFor(*model) > NumberAt(cluster::kCountLabel, node).value_or(1)) return std::nullopt;
+  if (model == nullptr || !Suits(*model) || asks_whole) return std::nullopt;
+  const int64_t gpus = NumberAt(cluster::kCountLabel, node).value_or(1);
+  if (GpusFor(*model) > gpus - WholeGpus(info.requested)) return std::nullopt;
   std::string text =
       fmt::format("opt node {} in to partitioning (label {}={}): it has GPUs {}", node.meta.name,
                   cluster::kPartitioningLabel, shares ? "mps" : "mig", product->second);

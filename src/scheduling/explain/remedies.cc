@@ -51,22 +51,4 @@ std::optional<Remedy> RequestLess(const std::string& resource, int64_t asked) {
                                                     resource, AmountText(resource, asked))};
 }
 
-Remedy AddLargerNode(const std::vector<TooMuch>& lacks, const std::string& nearest) {
-  std::vector<std::string> asked, totals;
-  bool kept = false, beside_mig = false;
-  for (const TooMuch& lack : lacks) {
-    if (auto less = RequestLess(lack.resource, lack.asked)) return *std::move(less);
-    asked.push_back(AmountText(lack.resource, lack.asked));
-    totals.push_back(AmountText(lack.resource, lack.total));
-    kept = kept || lack.kept;
-    beside_mig = beside_mig || lack.beside_mig;
-  }
-  return {remedies::kAddNode,
-          fmt::format("add a node with at least {}: node {}, the nearest, has {} {}",
-                      Join(asked, " and "), nearest, Join(totals, " and "),
-                      kept         ? "beside its DaemonSet and static pods"
-                      : beside_mig ? "beside GPUs that may be partitioned for MIG"
-                                   : "in all")};
-}
-
 }  // namespace nos::scheduling

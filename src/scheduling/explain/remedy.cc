@@ -164,49 +164,9 @@ std::optional<Changes> Lifted(const Liftable& liftable, const ExplainInput& inpu
                                                               : std::move(lifted);
 }
 
-// What a new node needs beside resources, if the nearest lacks it.
-std::string LabelsOfNewNode(const Nearest& nearest, const cluster::Pod& pod) {
-  if (std::ranges::count(nearest.objections, codes::kNodeAffinityMismatch, &Reason::code) == 0) {
-    return "";
-  }
-  std::vector<std::string> labels;
-  for (const auto& [key, value] : pod.node_selector) labels.push_back(key + "=" + value);
-  return labels.empty()
-             ? "; the new node has to match the pod's node affinity"
-             : fmt::format("; the new node needs {} {} too",
-                           labels.size() == 1 ? "label" : "labels", Join(labels, " and "));
-}
-
-Remedy LargerNode(const Nearest& nearest, const ExplainInput& input) {
-  std::vector<TooMuch> others;
-  for (const Lack& lack : nearest.lacks) {
-    if (!lack.never || lack.slice) continue;
-    others.push_back({lack.resource, lack.asked, lack.most, lack.kept > 0, lack.beside_mig});
-  }
-  // The new node has to hold all GPUs and slices, even those that this one has.
-  const SliceDemand demand = DemandOf(input, Advertised::kCounted);
-  if (demand.slices().empty()) {
-    const cluster::ResourceId gpu = packing::WholeGpuResource();
-    const std::string& name = cluster::ResourceName(gpu);
-    const int64_t gpus = cluster::RequestsOf(input.pod).Get(gpu);
-    if (gpus > 0 && std::ranges::count(others, name, &TooMuch::resource) == 0) {
-      others.push_back({name, gpus, input.snapshot.Find(nearest.node)->allocatable.Get(gpu)});
-    }
-    Remedy remedy = AddLargerNode(others, nearest.node);
-    if (remedy.code == remedies::kAddNode && std::ranges::any_of(nearest.lacks, &Lack::members)) {
-      std::vector<std::string> asked;
-      for (const TooMuch& lack : others) asked.push_back(AmountText(lack.resource, lack.asked));
-      remedy.text = fmt::format(
-          "add a node with at least {}: other members of its gang take what node {} has",
-          Join(asked, " and "), nearest.node);
-    }
-    if (remedy.code == remedies::kAddNode) remedy.text += LabelsOfNewNode(nearest, input.pod);
-    return remedy;
-  }
-  Remedy remedy = demand.ForNoNode();
-  if (remedy.code != remedies::kAddNode) return remedy;
-  for (const TooMuch& lack : others) remedy.text += " and " + AmountText(lack.resource, lack.asked);
-  return remedy;
+// The new node has to hold all slices, even those that an existing node has.
+Remedy ForNoNode(const ExplainInput& input) {
+  return DemandOf(input, Advertised::kCounted).ForNoNode(input.pod, input.snapshot);
 }
 
 // The slices can be created on the node, and not by the pod's scheduler in this cycle.
@@ -248,7 +208,7 @@ std::optional<Remedy> ForSlicesOf(const Nearest& nearest, const ExplainInput& in
     return std::nullopt;
   }
   if (!HoldsWhenEmpty(node, input.pod)) {
-    return DemandOf(input, Advertised::kCounted).ForNoNode();
+    return ForNoNode(input);
   }
   if (!nearest.objections.empty()) return std::nullopt;
   Remedy remedy = ForMissing({}, {input.snapshot, input.pod, nearest.node, input.reader});
@@ -415,7 +375,7 @@ Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainI
     return WaitForPods(fmt::format("its unknown user ({})", InstancesText(why.in_use->instances)),
                        why.in_use->node);
   }
-  if (why.diagnosis.nodes == 0) return {remedies::kAddNode, "add a node: the cluster has none"};
+  if (why.diagnosis.nodes == 0) return ForNoNode(input);
   if (!why.nearest) return RemedyForAll(why, input);
   const Nearest& nearest = *why.nearest;
   if (nearest.repartition && nearest.objections.empty() &&
@@ -430,7 +390,7 @@ Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainI
   }
   if (liftable.opt_in && opt_ins < lifts) return *liftable.opt_in;
   if (lifted) return {remedies::kLiftConstraints, lifted->Text() + lifted->Outcome()};
-  if (std::ranges::any_of(nearest.lacks, &Lack::never)) return LargerNode(nearest, input);
+  if (std::ranges::any_of(nearest.lacks, &Lack::never)) return ForNoNode(input);
   if (auto remedy = ForSlicesOf(nearest, input)) return *std::move(remedy);
   return {nearest.objections.empty() ? remedies::kFreeResources : remedies::kLiftConstraints,
           Changes(nearest.node, input).Text()};

@@ -179,36 +179,6 @@ std::optional<Remedy> SliceDemand::Split() const {
                             kMaxGpusOfNode)};
 }
 
-Remedy SliceDemand::ForNoNode() const {
-  if (auto impossible = Impossible()) return *std::move(impossible);
-  for (const auto& model : catalogue_.models()) {
-    if (!Suits(*model) || GpusFor(*model) > kMaxGpusOfNode) continue;
-    return {remedies::kAddNode, fmt::format("add a node that the pod may use, with GPUs for {} "
-                                            "such as {}",
-                                            Text(), model->name())};
-  }
-  if (auto shared = SharedNode()) return *std::move(shared);
-  if (auto name = AdvertisedName()) return *std::move(name);
-  if (auto allow = InCatalogue()) return *std::move(allow);
-  if (auto hybrid = HybridNode()) return *std::move(hybrid);
-  return ExistingProfile();
-}
-
-// A node with shared GPUs for the largest share.
-std::optional<Remedy> SliceDemand::SharedNode() const {
-  int most = 0;
-  const gpu::Model& model = gpu::SharesOf(gpu::kMaxShareGib);
-  for (const auto& [resource, count] : slices_) {
-    const auto profile = model.FindProfile(resource);
-    if (!profile) return std::nullopt;
-    most = std::max(most, model.profile(*profile).slots);
-  }
-  return Remedy{remedies::kAddNode,
-                fmt::format("add a node that the pod may use, with label {}=mps and {} GiB of a "
-                            "GPU's memory free",
-                            cluster::kPartitioningLabel, most)};
-}
-
 // A slice is requested under a name that models know but no agent advertises.
 std::optional<Remedy> SliceDemand::AdvertisedName() const {
   std::vector<const gpu::Model*> models = models_;  // models of existing nodes first
@@ -238,27 +208,6 @@ std::optional<Remedy> SliceDemand::InCatalogue() const {
     }
   }
   return std::nullopt;
-}
-
-// For slices that only agents of hybrid nodes provide, or that no GPU provides in one sharing mode.
-std::optional<Remedy> SliceDemand::HybridNode() const {
-  bool time_slices = false, hybrid = false;
-  int64_t asked = 0;
-  for (const auto& [resource, count] : slices_) {
-    if (gpu::IsPartResource(resource)) return Parts(resource);
-    const bool plain = IsOfHybridNodes(resource);
-    if (!plain && !IsProvided(resource)) return std::nullopt;
-    time_slices = time_slices || resource == gpu::kTimeSlice;
-    hybrid = hybrid || plain || gpu::IsShareResource(resource);
-    asked += plain ? std::min(count, kMaxCount) : 0;
-  }
-  if (!hybrid || asked > kMaxGpusOfNode) return std::nullopt;
-  return Remedy{
-      remedies::kAddNode,
-      fmt::format("add a node that the pod may use, with label {}=hybrid{} and room for "
-                  "{}",
-                  cluster::kPartitioningLabel,
-                  time_slices ? ", time slices (hybrid.timeSlices of its agent)" : "", Text())};
 }
 
 // Nullopt if no model's instances can be divided like this.

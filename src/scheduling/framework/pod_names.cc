@@ -27,10 +27,10 @@ std::string NamesOf(const std::vector<std::string>& keys, std::string_view reade
   std::vector<std::string> named;
   size_t others = 0, more = 0;
   for (const std::string& key : keys) {
-    if (!reader.empty() && !IsOf(key, reader)) {
+    if (!reader.empty() && reader != kAllReaders && !IsOf(key, reader)) {
       ++others;
     } else if (named.size() < kMaxNamed) {
-      named.push_back(key);
+      named.push_back(reader == kAllReaders ? PodText(key) : key);
     } else {
       ++more;
     }
