@@ -33,21 +33,27 @@ bool Draft::IsOfRequest(const PreparedRequest& request, uint32_t device) const {
          });
 }
 
-bool Draft::IsShared(uint32_t device) const {
+bool Draft::CountersTaken(uint32_t device) const {
   const DeviceUse* use = Find(device).use;
-  return shares_[device] > 0 || (use != nullptr && use->shares > 0);
+  if (use != nullptr && use->shares > 0) return true;
+  return shares_[device] > 0 && std::any_of(picks_.begin(), picks_.end(), [&](const Pick& pick) {
+           return pick.device == device && pick.counted;
+         });
+}
+
+bool Draft::IsInUse(size_t claim, const PreparedRequest& request, uint32_t device) const {
+  const PoolDevice& found = Find(device);
+  const bool sharable = screen_.Sharable(*found.device);
+  if (request.admin) return !sharable && holders_[device] > 0 && Holds(claim, device);
+  if (holders_[device] > 0) return true;
+  return found.use != nullptr &&
+         (found.use->exclusive > 0 || (found.use->shares > 0 && !sharable));
 }
 
 bool Draft::IsFree(size_t claim, const PreparedRequest& request, uint32_t device) const {
-  if (request.admin) {
-    return screen_.Sharable(*Find(device).device) || holders_[device] == 0 || !Holds(claim, device);
-  }
-  if (holders_[device] > 0) return false;
-  const PoolDevice& found = Find(device);
-  const DeviceUse* use = found.use;
-  const bool sharable = screen_.Sharable(*found.device);
-  if (use != nullptr && (use->exclusive > 0 || (use->shares > 0 && !sharable))) return false;
-  return (sharable && IsShared(device)) || CountersFit(device);
+  if (IsInUse(claim, request, device)) return false;
+  if (request.admin) return true;
+  return (screen_.Sharable(*Find(device).device) && CountersTaken(device)) || CountersFit(device);
 }
 
 Draft::Answer Draft::Take(size_t claim, const PreparedRequest& request, uint32_t device) {
@@ -65,7 +71,7 @@ Draft::Answer Draft::Take(size_t claim, const PreparedRequest& request, uint32_t
   const Answer allowed = AddConstraints(claim, request, device);
   if (allowed != Answer::kYes) return allowed;
   Pick pick{&request, claim, device, amounts, false};
-  pick.counted = !request.admin && !(sharable && IsShared(device));
+  pick.counted = !request.admin && !(sharable && CountersTaken(device));
   if (pick.counted) Consume(device, true);
   ++(amounts == nullptr ? holders_ : shares_)[device];
   ++counts_[claim];

@@ -30,6 +30,8 @@ class Draft {
   enum class Answer { kYes, kNo, kConstraint, kFault };
   Answer Take(size_t claim, const PreparedRequest& request, uint32_t device);
   void Undo();
+  // True if somebody has the device, so that the request cannot have it too.
+  bool IsInUse(size_t claim, const PreparedRequest& request, uint32_t device) const;
   // True if the device is free for the request beside the choices so far; constraints and capacity
   // are not considered.
   bool IsFree(size_t claim, const PreparedRequest& request, uint32_t device) const;
@@ -60,7 +62,8 @@ class Draft {
     return screen_.view().Find(screen_.view().devices[device]);
   }
   bool Holds(size_t claim, uint32_t device) const;
-  bool IsShared(uint32_t device) const;
+  // True if a share of the device consumes its counters already.
+  bool CountersTaken(uint32_t device) const;
   bool CountersFit(uint32_t device) const;
   void Consume(uint32_t device, bool take);
   void RebuildCompatibility(uint32_t pool);

@@ -187,7 +187,7 @@ Search::Found Search::Try(const PreparedRequest& request, const Place& place,
   const uint32_t device = candidate.device;
   if (draft_.IsOfRequest(request, device)) return Found::kNo;
   if (candidate.fault != Fault::kNone) {
-    if (!draft_.IsFree(place.claim, request, device)) return Found::kNo;
+    if (draft_.IsInUse(place.claim, request, device)) return Found::kNo;
     fault_ = screen_.Describe(request, candidate);
     return Found::kStop;
   }

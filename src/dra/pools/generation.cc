@@ -146,7 +146,7 @@ void Generation::Follow(const Name& device, DeviceUse& use, bool was_used) {
 }
 
 void Generation::Account(const PoolDevice& device, bool take) {
-  if (counters_.size() == 0) return;
+  if (counters_.size() == 0 || !problem_.empty()) return;
   const Consumptions& consumes = *device.device->consumes;
   for (size_t i = 0; i < consumes.size(); ++i) {
     counters_.Consume(SetOf(device, i), consumes[i].counters, take);
@@ -163,6 +163,7 @@ void Generation::AccountUnlisted(const DeviceUse& use, bool take) {
 }
 
 void Generation::UpdateCompatibility() {
+  if (!problem_.empty()) return;  // devices may consume from sets that do not exist
   std::vector<Compatibility> sets(counters_.size());
   for (const PoolDevice& device : devices_) {
     if (device.use == nullptr) continue;

@@ -95,7 +95,9 @@ std::optional<Pool::Part> Pool::For(const cluster::Node& node) {
   if (relevant.empty()) return std::nullopt;
   const int64_t number = relevant.front()->generation;
   const Generation& generation = At(number);
-  const int64_t expected = relevant.front()->slice_count;
+  // Slices that disagree about their number: the pool is being updated until the largest is there.
+  int64_t expected = 0;
+  for (const SlicePointer& slice : relevant) expected = std::max(expected, slice->slice_count);
   if (static_cast<int64_t>(relevant.size()) != expected) {
     const bool obsolete = std::any_of(slices_.begin(), slices_.end(), [&](const auto& entry) {
       return entry.second->generation > number;
@@ -112,7 +114,10 @@ std::optional<Pool::Part> Pool::For(const cluster::Node& node) {
   part.view.generation = &generation;
   part.view.problem = generation.problem();
   CollectDevices(generation, relevant, node, part);
-  if (!part.view.problem.empty()) part.devices.clear();
+  if (!part.view.problem.empty()) {
+    part.devices.clear();
+    part.binding_conditions = false;
+  }
   return part;
 }
 

@@ -49,18 +49,18 @@ type judge struct {
 func checkResult(problem *nosProblem, state AllocatedState, results []resourceapi.AllocationResult) string {
 	j := &judge{problem, state, countersOf(problem.Slices), map[DeviceID]*resourceapi.Device{}, map[DeviceID]*resourceapi.ResourceSlice{},
 		map[DeviceID]int{}, map[DeviceID]bool{}, map[DeviceID]map[resourceapi.QualifiedName]resource.Quantity{}}
-	newest := map[string]int64{}
-	for _, slice := range problem.Slices {
-		key := slice.Spec.Driver + "/" + slice.Spec.Pool.Name
-		newest[key] = max(newest[key], slice.Spec.Pool.Generation)
-	}
+	ambiguous := false // a name on two nodes: the judge would take the wrong device
 	forEachDevice(problem.Slices, func(slice *resourceapi.ResourceSlice, device *resourceapi.Device) {
 		id := MakeDeviceID(slice.Spec.Driver, slice.Spec.Pool.Name, device.Name)
+		ambiguous = ambiguous || j.devices[id] != nil
 		if state.AllocatedDevices.Has(id) || state.AllocatedSharedDeviceIDs.Has(internalShare(id)) {
 			j.left.take(slice, device)
 		}
 		j.devices[id], j.slices[id] = device, slice
 	})
+	if ambiguous {
+		return ""
+	}
 	if len(results) != len(problem.Claims) {
 		return "not one result for each claim"
 	}
