@@ -50,9 +50,11 @@ inline constexpr const char* kAutoscalerName = "nos-autoscaler";
 inline constexpr const char* kPoolReady = "Ready";
 inline constexpr const char* kNoTemplate = "NoTemplate";
 // Condition that the autoscaler sets on a pending pod. True: nodes are starting or pods are moving
-// for it (reason NodesComing or Moving). False: the reason is a code of planning/growth.h or
-// planner.h that says why the autoscaler does nothing for the pod.
+// for it (reason kNodesComing or kRelocatingPods). False: the reason is a code of
+// scheduling/reasons.h that says why the autoscaler does nothing for the pod.
 inline constexpr const char* kScalingCondition = "nos.nebuly.com/Scaling";
+inline constexpr const char* kNodesComing = "NodesComing";
+inline constexpr const char* kRelocatingPods = "RelocatingPods";
 
 struct AutoscalerConfig {
   planning::Objective objective = planning::Objective::kPods;

@@ -16,7 +16,8 @@ TEST_F(AutoscalerTest, GrowsCheapestPoolFromZeroForUnschedulablePod) {
   Run(minutes(1));
   EXPECT_EQ(Wanted("cheap"), 1);
   EXPECT_EQ(Wanted("dear"), 0);
-  EXPECT_THAT(ScalingCondition("p"), HasSubstr("True NodesComing: a node of pool cheap"));
+  EXPECT_THAT(ScalingCondition("p"),
+              HasSubstr("True NodesComing: Waiting for a new Node of NodePool cheap"));
   EXPECT_GE(CountEvents("ScaledUp"), 1);
   EXPECT_GE(CountEvents("NodesComing"), 1);
   ASSERT_EQ(autoscaler_->decisions().size(), 1U);
@@ -142,10 +143,9 @@ TEST_F(AutoscalerTest, RequestsNodesOnlyForGangMembersWithoutCapacity) {
   Gang(2);
   Run(seconds(90));
   EXPECT_EQ(Wanted("a"), 2);
+  EXPECT_THAT(ScalingCondition("g1") + ScalingCondition("g2"), HasSubstr("fits on Node a1"));
   EXPECT_THAT(ScalingCondition("g1") + ScalingCondition("g2"),
-              HasSubstr("True NodesComing: node a1 has room for it"));
-  EXPECT_THAT(ScalingCondition("g1") + ScalingCondition("g2"),
-              HasSubstr("True NodesComing: a node of pool a"));
+              HasSubstr("True NodesComing: Waiting for a new Node of NodePool a"));
   EXPECT_EQ(Marked().size(), 0U) << "it is not idle: it waits for the gang";
 }
 

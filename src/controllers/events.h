@@ -70,13 +70,15 @@ inline Note OnQuota(const cluster::ElasticQuota& quota, kube::EventType type, co
 // Partitioner, on nodes.
 inline Note Repartitioning(const std::string& node, std::string_view plan,
                            std::string_view changes) {
-  return OnNode(node, kNormal, "Repartitioning", fmt::format("plan {}: {}", plan, changes));
+  return OnNode(node, kNormal, "Repartitioning",
+                fmt::format("Repartitioning Node by plan {}: {}", plan, changes));
 }
 inline Note PlanNotAcknowledged(const std::string& node, std::string_view plan, Duration waited) {
-  return OnNode(node, kWarning, "PlanNotAcknowledged",
-                fmt::format("Agent has not acknowledged plan {} for {}; planning continues "
-                            "without this Node. Check the agent Pod on it",
-                            plan, FormatAge(waited)));
+  return OnNode(
+      node, kWarning, "PlanNotAcknowledged",
+      fmt::format("Planning without this Node: its agent has not acknowledged plan {} for "
+                  "{}. Check the agent Pod on it",
+                  plan, FormatAge(waited)));
 }
 inline Note PlanRefused(const std::string& node, const Status& why) {
   return OnNode(node, kWarning, "PlanRefused",
@@ -84,16 +86,18 @@ inline Note PlanRefused(const std::string& node, const Status& why) {
                             "Node and retries periodically",
                             Shortened(why.ToString(), kMaxError)));
 }
-inline Note SpecRepaired(const std::string& node, std::string problem) {
-  return OnNode(node, kWarning, "SpecRepaired", std::move(problem));
+inline Note SpecRepaired(const std::string& node, std::string_view problem) {
+  return OnNode(node, kWarning, "SpecRepaired",
+                fmt::format("Repairing spec annotations of Node: {}", problem));
 }
 
-// Partitioner, on pods.
+// Partitioner, on pods. The texts are those of the condition kPartitionedCondition.
 inline Note SlicePlanned(const cluster::Pod& pod, std::string slices) {
   return OnPod(pod, kNormal, "SlicePlanned", std::move(slices));
 }
-inline Note SliceNotPlanned(const cluster::Pod& pod, std::string reasons) {
-  return OnPod(pod, kWarning, "SliceNotPlanned", std::move(reasons));
+inline Note SliceNotPlanned(const cluster::Pod& pod, std::string_view reasons) {
+  return OnPod(pod, kWarning, "SliceNotPlanned",
+               fmt::format("Failed to plan slices for Pod: {}", reasons));
 }
 inline Note SliceReservationExpired(const cluster::Pod& pod, std::string_view node,
                                     Duration reserved) {
@@ -130,9 +134,9 @@ inline Note ScaledUp(const cluster::NodePool& pool, std::string message) {
 }
 inline Note ScaledDown(const cluster::NodePool& pool, int32_t count, int32_t before,
                        std::string_view empty_node) {
-  return OnPool(
-      pool, kNormal, kReasonScaledDown,
-      fmt::format("Scaling down to {} Nodes from {}: Node {} is empty", count, before, empty_node));
+  return OnPool(pool, kNormal, kReasonScaledDown,
+                fmt::format("Scaling down NodePool {} to {} Nodes from {}: Node {} is empty",
+                            pool.meta.name, count, before, empty_node));
 }
 inline Note NotDelivered(const cluster::NodePool& pool, std::string message) {
   return OnPool(pool, kWarning, kReasonNotDelivered, std::move(message));
@@ -167,13 +171,14 @@ inline Note NodeRemoved(const std::string& node, std::string_view pool) {
                 fmt::format("Removed by NodePool {}", Shortened(pool, 80)));
 }
 inline Note NodeNotRemoved(const std::string& node, std::string_view pool, Duration since) {
-  return OnNode(node, kWarning, kReasonNodeNotRemoved,
-                fmt::format("NodePool {} was asked {} ago to remove this Node and has not. Check "
-                            "the component that creates its Nodes",
-                            pool, FormatAge(since)));
+  return OnNode(
+      node, kWarning, kReasonNodeNotRemoved,
+      fmt::format("Waiting for NodePool {} to remove this Node, requested {} ago. Check the "
+                  "component that creates its Nodes",
+                  pool, FormatAge(since)));
 }
-inline Note NodeKept(const std::string& node, std::string why) {
-  return OnNode(node, kNormal, kReasonNodeKept, std::move(why));
+inline Note NodeKept(const std::string& node, std::string message) {
+  return OnNode(node, kNormal, kReasonNodeKept, std::move(message));
 }
 inline Note BadRemovalMark(const std::string& node, std::string message) {
   return OnNode(node, kWarning, "BadRemovalMark", std::move(message));

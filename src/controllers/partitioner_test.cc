@@ -85,7 +85,9 @@ TEST_F(PartitionerTest, PublishesReasonOfUnplaceablePodAsEventOnce) {
   Run();
   const std::string text = Condition("greedy", "message");
   ASSERT_FALSE(text.empty());
-  EXPECT_NE(Events().find("SliceNotPlanned: " + text + "\n"), std::string::npos) << Events();
+  EXPECT_NE(Events().find("SliceNotPlanned: Failed to plan slices for Pod: " + text + "\n"),
+            std::string::npos)
+      << Events();
   const size_t events = api_.All("events").size();
   Node("b", {{0, ""}});
   Run(minutes(6));

@@ -9,7 +9,7 @@
 // once in a plan, a moved pod is not moved again for another pending pod, and used slices of other
 // pods stay in place. `after` contains the moved pods on their new nodes and the pending pods on
 // theirs. A pending pod that fits because of the moves for others is in `after`, too, but has no
-// PodMoves (code HasRoom).
+// PodMoves (code CapacityAvailable).
 //
 // All moves of one PodMoves leave the same node and go to other nodes. The set with the fewest
 // moves is chosen; of equally many, the set with the less important pods, then with more pods over
@@ -55,7 +55,7 @@ struct PodMoves {
   std::vector<Move> moves;  // in the order in which they may be made; at least one
 };
 
-// A pending pod without moves of its own. Codes: those of pods that are not planned for, HasRoom,
+// A pending pod without moves of its own. Codes: those of pods that are not planned for,
 // TooManyMoves (the message says how many), NothingMovable, NoRoomElsewhere, Budget, GangNotWhole,
 // SearchEnded.
 struct NoMoveFound {

@@ -458,6 +458,24 @@ grep -q "webhook.port has no effect" "$work/err" || fail "what has no effect is 
 sed -i '/^webhook/d; s/^nvidia.*/nvidiaGpuResourceMemoryGB: 0/' "$work/operator.yaml"
 refuse 2 "nvidiaGpuResourceMemoryGB" "$nos" operator --config "$work/operator.yaml"
 
+# Old names in configuration files are warnings; a null beside one counts as not set.
+cat >"$work/scheduler.yaml" <<'YAML'
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: nos-scheduler, pluginConfig: [{name: GpuCutting, args: {}}]}]
+YAML
+call 0 "$nos" scheduler --config "$work/scheduler.yaml" --print-config
+grep -q '\[warning\].*GpuCutting is deprecated' "$work/err" || fail "the old name of a plugin warns"
+cat >"$work/partitioner.yaml" <<'YAML'
+apiVersion: config.nos.nebuly.com/v1alpha1
+kind: GpuPartitionerConfig
+planBudgetSeconds: 5
+planTimeoutSeconds: null
+YAML
+call 0 "$nos" partitioner --config "$work/partitioner.yaml" --print-config
+grep -q '^planTimeoutSeconds: 5$' "$work/out" || fail "the value of the old key"
+grep -q '\[warning\].*planBudgetSeconds is deprecated' "$work/err" || fail "the old key warns"
+
 # The scenario runner.
 call 0 "$scenario" --help
 grep -q "Examples:" "$work/out" || fail "help has examples"

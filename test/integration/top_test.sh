@@ -74,6 +74,11 @@ grep -q 'node-2' "$work/out" && fail "another node in the history of one"
 "$nos" get history --at 0s >"$work/out" 2>"$work/err" || fail "nos get history --at"
 grep -q '^node-2 ' "$work/out" || fail "no layout of a moment"
 
+# A second dashboard on the same port.
+"$nos" sandbox --for 1 --nodes 1 --gpus 1 --dashboard-port "${url##*:}" >"$work/out" 2>"$work/err"
+[ $? -eq 1 ] || fail "a sandbox without its dashboard port ends with 1"
+grep -q -- '--dashboard-port' "$work/err" || fail "the flag of a port in use"
+
 # No server, and invalid arguments: one sentence.
 kill "$sandbox"; wait "$sandbox" 2>/dev/null
 sandbox=

@@ -47,6 +47,7 @@ inline Json Asking(const std::string& name, const std::string& n) {
 
 class AgentTest : public ::testing::Test {
  protected:
+  void TearDown() override { EXPECT_EQ(reconcile::testing::EventsWithoutVerb(api_), ""); }
   AgentTest() {
     api_.Put({{"kind", "Node"},
               {"metadata",

@@ -229,8 +229,9 @@ TEST_F(AgentMpsTest, PublishesUnmetMpsRequirementsOnPods) {
   EXPECT_THAT(Events(), Not(HasSubstr("MpsOtherUser")));
   run_as("b", 0);
   Run();
-  EXPECT_THAT(Events(), HasSubstr("MpsOtherUser: a container runs as user 0, and one of pod ml/a "
-                                  "on the same GPU, or MIG instance, as user 1000"));
+  EXPECT_THAT(Events(),
+              HasSubstr("MpsOtherUser: Sharing a GPU or MIG instance as user 0 with Pod ml/a, "
+                        "which runs as user 1000"));
 }
 
 TEST_F(AgentMpsTest, ChecksMpsRequirementsOfInitContainersAndAllUsers) {
@@ -254,7 +255,8 @@ TEST_F(AgentMpsTest, ChecksMpsRequirementsOfInitContainersAndAllUsers) {
   containers[1].get_object()["name"] = "d";
   api_.Put(object);
   Run();
-  EXPECT_THAT(Events(), HasSubstr("MpsOtherUser: a container runs as user 2, and one of pod ml/b"));
+  EXPECT_THAT(Events(),
+              HasSubstr("MpsOtherUser: Sharing a GPU or MIG instance as user 2 with Pod ml/b"));
 }
 
 TEST_F(AgentMpsTest, PublishesNothingOnPodsThatMeetMpsRequirements) {

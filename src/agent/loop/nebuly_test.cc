@@ -256,7 +256,8 @@ TEST_F(AgentNebulyTest, AcknowledgesPlanOnceKubeletOffersShares) {
   EXPECT_NE(Annotation("status-partitioning-plan"), "7");
   EXPECT_THAT(Events(), Not(HasSubstr("DevicesNotOffered")));
   Run(seconds(240));
-  EXPECT_THAT(Events(), HasSubstr("DevicesNotOffered: label nvidia.com/device-plugin.config of "
+  EXPECT_THAT(Events(), HasSubstr("DevicesNotOffered: Failed to offer devices of Node: label "
+                                  "nvidia.com/device-plugin.config of "
                                   "node gpu-1 names key " +
                                   ConfigLabel()));
   EXPECT_THAT(Events(), HasSubstr("pod plugin-x in namespace nebuly-nvidia"));

@@ -106,7 +106,8 @@ TEST_F(AgentTest, ReportsFailedOperationAndKeepsRetrying) {
   EXPECT_FALSE(result->applied);
   EXPECT_EQ(result->obstacles.back().code, "DeviceError");
   EXPECT_EQ(result->obstacles.back().gpu, 0);
-  EXPECT_NE(Events().find("DeviceOperationFailed: create 7g.40gb@0 on GPU 0"), std::string::npos);
+  EXPECT_NE(Events().find("DeviceOperationFailed: Failed to create 7g.40gb@0 on GPU 0"),
+            std::string::npos);
   fault_ = {};
   Run(seconds(120));
   EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
@@ -189,7 +190,7 @@ TEST_F(AgentTest, AppliesPlanOnOtherGpusWhileOneIsLost) {
             0u);
   const auto result = reconcile::ReadPlanResult(Annotation("partitioning-result")).value();
   EXPECT_EQ(result.obstacles.at(0).code, "NoSuchGpu");
-  EXPECT_NE(Events().find("GpuNotUsable: GPU 0"), std::string::npos);
+  EXPECT_NE(Events().find("GpuNotUsable: Failed to read GPU 0"), std::string::npos);
   gpus_.Restore(0);
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
@@ -207,7 +208,7 @@ TEST_F(AgentTest, ReportsIgnoredGeometriesOfItsOwnGpusOnce) {
   Run();
   Run();
   const std::string events = Events();
-  const size_t first = events.find("GeometryIgnored: Ignoring a geometry");
+  const size_t first = events.find("GeometryIgnored: Ignoring geometry");
   ASSERT_NE(first, std::string::npos) << events;
   EXPECT_NE(events.find("A100-40GB cannot", first), std::string::npos) << events;
   EXPECT_EQ(events.find("GeometryIgnored", first + 1), std::string::npos) << events;

@@ -59,7 +59,8 @@ Status StatusReporter::WriteHealth(const cluster::Node& node, kube::Client& clie
   if (reconcile::HasCondition(node, wanted)) return Status::Ok();
   NOS_RETURN_IF_ERROR(reconcile::WriteCondition(client, node, wanted, now));
   if (!healthy) {
-    RecordEvent(node, kube::EventType::kWarning, wanted.reason, wanted.message, client, now);
+    RecordEvent(node, kube::EventType::kWarning, wanted.reason,
+                "Detected unhealthy GPUs on Node: " + wanted.message, client, now);
   }
   return Status::Ok();
 }
@@ -75,7 +76,7 @@ Status StatusReporter::WriteModeCondition(const cluster::Node& node,
   NOS_RETURN_IF_ERROR(reconcile::WriteCondition(client, node, wanted, now));
   if (waits) {
     RecordEvent(node, kube::EventType::kNormal, wanted.reason,
-                wanted.message + "; the GPU keeps its MIG mode until then", client, now);
+                fmt::format("Waiting for a reboot of Node: {}", wanted.message), client, now);
   }
   return Status::Ok();
 }
@@ -86,7 +87,8 @@ Status StatusReporter::WriteHandover(const cluster::Node& node,
   if (reconcile::HasCondition(node, wanted)) return Status::Ok();
   NOS_RETURN_IF_ERROR(reconcile::WriteCondition(client, node, wanted, now));
   if (wanted.status == "False") {
-    RecordEvent(node, kube::EventType::kWarning, wanted.reason, wanted.message, client, now);
+    RecordEvent(node, kube::EventType::kWarning, wanted.reason,
+                "Failed to prepare devices for containers: " + wanted.message, client, now);
   }
   return Status::Ok();
 }
@@ -100,7 +102,8 @@ void StatusReporter::AnnounceResult(const cluster::Node& node, const reconcile::
                   fmt::format("Applied plan {}", result.plan), client, now);
     } else {
       RecordEvent(node, kube::EventType::kWarning, "PartitioningIncomplete",
-                  fmt::format("plan {}: {}", result.plan, reconcile::Describe(result.obstacles)),
+                  fmt::format("Failed to apply all of plan {}: {}", result.plan,
+                              reconcile::Describe(result.obstacles)),
                   client, now);
     }
   }
@@ -134,8 +137,8 @@ void StatusReporter::AnnounceIgnored(const cluster::Node& node,
     const auto has = [&](const cluster::Gpu& one) { return one.model->name() == geometry.model; };
     if (std::ranges::none_of(gpus, has) || !ignored_.insert(geometry.text).second) continue;
     RecordEvent(node, kube::EventType::kWarning, "GeometryIgnored",
-                "Ignoring a geometry of the catalogue that no GPU can have: " + geometry.text,
-                client, now);
+                "Ignoring geometry of the catalogue that no GPU can have: " + geometry.text, client,
+                now);
   }
 }
 
@@ -144,7 +147,8 @@ void StatusReporter::AnnounceOffer(const cluster::Node& node, const Status& offe
   const bool passes = offered.ok() || offered.code() == Code::kUnavailable;
   std::string error = passes ? "" : offered.message();
   if (!error.empty() && error != offer_error_) {
-    RecordEvent(node, kube::EventType::kWarning, "DevicesNotOffered", error, client, now);
+    RecordEvent(node, kube::EventType::kWarning, "DevicesNotOffered",
+                "Failed to offer devices of Node: " + error, client, now);
   }
   offer_error_ = std::move(error);
 }
@@ -152,7 +156,7 @@ void StatusReporter::AnnounceOffer(const cluster::Node& node, const Status& offe
 void StatusReporter::AnnounceFailure(const cluster::Node& node, const device::Operation& operation,
                                      const Status& error, kube::Client& client, Time now) {
   RecordEvent(node, kube::EventType::kWarning, "DeviceOperationFailed",
-              fmt::format("{}: {}", operation.ToString(), error.message()), client, now);
+              fmt::format("Failed to {}: {}", operation.ToString(), error.message()), client, now);
 }
 
 void StatusReporter::Measure(const NodeDevices& devices) const {

@@ -309,7 +309,7 @@ TEST_F(AgentUseTest, PublishesMissingPluginOnNodeOnce) {
   PluginThatCannotWithdraw();
   kubelet_.trouble = {Code::kNotFound, "no pod of the plugin"};
   Apply("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2"}}, seconds(600));
-  EXPECT_EQ(Events(), "DevicesNotOffered: no pod of the plugin\n");
+  EXPECT_EQ(Events(), "DevicesNotOffered: Failed to offer devices of Node: no pod of the plugin\n");
   EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:free,1g.5gb@1:free,1g.5gb@2:free");
   kubelet_.trouble = Status::Ok();
   Run(seconds(10));

@@ -94,7 +94,7 @@ void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
                 const gpu::Catalogue& catalogue, const SharingSettings& division,
                 NodeDevices& devices) {
   const auto unreadable = [&](const std::string& why) {
-    devices.problems.push_back(fmt::format("GPU {}: {}", info.index, why));
+    devices.problems.push_back(fmt::format("Failed to read GPU {}: {}", info.index, why));
     devices.unreadable.push_back({info.index, nullptr, true, {}, info.uuid});
   };
   if (!division.hybrid && IsPlain(info)) devices.undivided.insert(info.uuid);
@@ -110,14 +110,16 @@ void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
         shared ? &gpu::SharesOf(info.share_gib, info.most_shares) : ModelOf(info, catalogue);
   }
   if (gpu.model == nullptr) {
-    devices.problems.push_back(fmt::format("GPU {}: model '{}' is not in the catalogue of MIG GPUs",
-                                           info.index, info.product));
+    devices.problems.push_back(
+        fmt::format("Ignoring GPU {}: model '{}' is not in the catalogue of MIG GPUs", info.index,
+                    info.product));
     return;
   }
   if (const std::string lacked = LackedParts(*gpu.model, division);
       division.hybrid && !lacked.empty()) {
     devices.problems.push_back(fmt::format(
-        "GPU {}: with {} there would be too many layouts: name fewer parts", info.index, lacked));
+        "Offering no parts on GPU {}: with {} there would be too many layouts; name fewer parts",
+        info.index, lacked));
   }
   if (gpu.mig_enabled) {
     Result<std::vector<device::GpuInstance>> instances = backend.ListInstances(info.index);
@@ -340,7 +342,9 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
     const auto slice = device::ParseTimeSliceId(assignment.device_id);
     if (slice && !division.hybrid) devices.holders[slice->gpu_uuid] = pod;
   }
-  for (std::string& problem : backend.Adopt(held)) devices.problems.push_back(std::move(problem));
+  for (const std::string& problem : backend.Adopt(held)) {
+    devices.problems.push_back("Failed to restore devices of Pods: " + problem);
+  }
   observe(/*in_memory=*/true);
   HoldInstancesOfParts(devices);
   std::ranges::sort(devices.gpus, {}, &device::ObservedGpu::index);

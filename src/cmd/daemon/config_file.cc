@@ -75,7 +75,7 @@ class Reader final : public ConfigFields {
   void Renamed(std::string_view old_key, std::string_view key) override {
     const Json* old = Take(old_key);
     if (old == nullptr) return;
-    if (levels_.back().object->contains(key)) {
+    if (Take(key) != nullptr) {
       problems_.push_back(
           fmt::format("{}: renamed to {}, which is also set", PathOf(old_key), PathOf(key)));
       return;

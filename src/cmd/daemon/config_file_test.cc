@@ -67,6 +67,13 @@ TEST_F(ConfigFileTest, ReadsRenamedKeyUnderItsOldName) {
   EXPECT_TRUE(warnings_.empty());
 }
 
+TEST_F(ConfigFileTest, CountsNullAsUnsetBesideOldName) {
+  ASSERT_TRUE(Read("mostAtOnce: 7\nmaxConcurrent: null").ok());
+  EXPECT_EQ(config_.concurrent, 7);
+  ASSERT_TRUE(Read("mostAtOnce: null\nmaxConcurrent: 8").ok());
+  EXPECT_EQ(config_.concurrent, 8);
+}
+
 TEST_F(ConfigFileTest, ChecksRenamedKeyAndRejectsBothNames) {
   EXPECT_EQ(Read("mostAtOnce: 0").code(), Code::kInvalid);
   EXPECT_NE(Read("mostAtOnce: 7\nmaxConcurrent: 7").message().find("mostAtOnce: renamed"),

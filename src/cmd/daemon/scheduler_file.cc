@@ -66,7 +66,7 @@ Result<std::string> TextOf(const std::string& path) {
 
 void Note(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) {
-    Log(LogLevel::kInfo, "read scheduler configuration", {{"note", note}});
+    Log(LogLevel::kWarn, "read scheduler configuration", {{"note", note}});
   }
 }
 

@@ -49,7 +49,7 @@ planning::MovePlan Moves() {
        "gpu-1",
        {},
        {{Pod("x", "one"), "gpu-1", "gpu-2", {}}, {Pod("x", "two"), "gpu-1", "gpu-3", {}}}}};
-  plan.others = {{1, {"HasRoom", "has room on node gpu-1", 0}},
+  plan.others = {{1, {"CapacityAvailable", "fits on node gpu-1", 0}},
                  {2, {"TooManyMoves", "4 pods of node gpu-1 would have to move", 0}}};
   return plan;
 }
@@ -117,7 +117,7 @@ TEST(GrowthReportTest, DescribesMovesInOneSentence) {
             "  ml/a could run on gpu-1 if x/one moved to gpu-2 and x/two to gpu-3\n"
             "\n"
             "NOT MOVED FOR  WHY\n"
-            "ml/b           has room on node gpu-1\n"
+            "ml/b           fits on node gpu-1\n"
             "ml/c           4 pods of node gpu-1 would have to move\n");
   const Json json = MovesToJson(Moves(), Three());
   const Json& relief = json.at("reliefs").at(0);

@@ -88,6 +88,7 @@ Status SandboxTelemetry::Open(uint16_t port, bool published, const std::string& 
   config.sandbox = true;
   config.sandbox_cluster = &world_.api();
   config.published = published;
+  config.address_key = "--dashboard-port";
   config.address = fmt::format("{}:{}", published ? "0.0.0.0" : "127.0.0.1", port);
   config.recorder.store.path = folder_->path() + "/telemetry.db";
   config.recorder.report_every = measure_every_;

@@ -258,7 +258,7 @@ Status TelemetryServer::Listen(std::shared_ptr<net::TlsIdentity> identity) {
   options.identity = std::move(identity);
   auto server = net::Listen(std::move(options),
                             [this](const net::HttpRequest& request) { return Answer(request); });
-  if (!server.ok()) return server.status().Within("listen.bindAddress " + config_.address);
+  if (!server.ok()) return server.status().Within(config_.address_key + " " + config_.address);
   server_ = std::move(server).value();
   if (config_.sandbox_cluster == nullptr) {  // `nos sandbox` prints the address itself
     Log(LogLevel::kInfo, "serving telemetry",

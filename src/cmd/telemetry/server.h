@@ -18,6 +18,7 @@ namespace nos::cmd {
 
 struct TelemetryServerConfig {
   std::string address = "127.0.0.1:8090";
+  std::string address_key = "listen.bindAddress";  // configuration key or flag that set it
   std::string certificate_file, key_file, client_ca_file;
   bool plaintext = false;  // also on addresses that other machines can reach
   // For a certificate of its own: the Service that it names ("": none), the Secret that keeps it,

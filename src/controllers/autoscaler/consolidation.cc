@@ -104,17 +104,16 @@ void Consolidation::StartDraining(const ScalingCycle& cycle, const std::string& 
   std::vector<std::string> pods;
   pods.reserve(node.moves.size());
   for (const planning::Move& move : node.moves) pods.push_back(move.pod->Key());
-  events_.Record(
-      {.action = "shrink",
-       .pool = pool,
-       .node = node.name,
-       .count = 1,
-       .pods = pods,
-       .message = fmt::format(
-           "removing node {} of pool {}: {}", node.name, pool,
-           pods.empty() ? std::string("nothing runs there")
-                        : fmt::format("its {} pods have room on other nodes", pods.size()))},
-      cycle.now);
+  events_.Record({.action = "shrink",
+                  .pool = pool,
+                  .node = node.name,
+                  .count = 1,
+                  .pods = pods,
+                  .message = fmt::format(
+                      "Draining Node {} of NodePool {}: {}", node.name, pool,
+                      pods.empty() ? std::string("no Pod runs on it")
+                                   : fmt::format("its {} Pods fit on other Nodes", pods.size()))},
+                 cycle.now);
 }
 
 }  // namespace nos::controllers

@@ -31,6 +31,7 @@ using ::testing::Not;
 
 class AutoscalerTest : public ::testing::Test {
  protected:
+  void TearDown() override { EXPECT_EQ(reconcile::testing::EventsWithoutVerb(api_), ""); }
   AutoscalerTest() {
     api_.discovery["/apis/infra.example/v1"] = {
         {"resources",

@@ -117,7 +117,7 @@ void Growth::SetConditions(const ScalingCycle& cycle, const ObservedCluster& clu
     if (!is_asked) continue;
     const std::string& name = cluster.pools[static_cast<size_t>(node.pool)].pool->meta.name;
     for (const int pod : node.pods) {
-      set(pod, "True", "NodesComing", fmt::format("a node of pool {} is on its way for it", name));
+      set(pod, "True", kNodesComing, fmt::format("Waiting for a new Node of NodePool {}", name));
     }
   }
   for (const planning::NewNode& node : plan.nodes) {
@@ -125,12 +125,12 @@ void Growth::SetConditions(const ScalingCycle& cycle, const ObservedCluster& clu
     for (const int pod : node.pods) {
       if (NewComers::Has(comers.failed, pod, unschedulable.gangs)) continue;
       if (NewComers::Has(comers.asked, pod, unschedulable.gangs)) {
-        set(pod, "True", "NodesComing",
-            fmt::format("node {} has room for it, and nodes for the rest of its group are on "
-                        "their way",
+        set(pod, "True", kNodesComing,
+            fmt::format("Waiting for new Nodes for other Pods of its group; this Pod fits on Node "
+                        "{}",
                         node.name));
       } else {
-        set(pod, "False", "HasRoom", "the nodes that there are have room for it");
+        set(pod, "False", scheduling::codes::kCapacityAvailable, kCapacityText);
       }
     }
   }
@@ -139,12 +139,9 @@ void Growth::SetConditions(const ScalingCycle& cycle, const ObservedCluster& clu
 void Growth::Report(const cluster::NodePool& pool, int count, const std::vector<std::string>& pods,
                     const std::string& message, Time now) {
   events_.Add(events::ScaledUp(pool, message));
-  events_.Record({.action = "grow",
-                  .pool = pool.meta.name,
-                  .count = count,
-                  .pods = pods,
-                  .message = fmt::format("pool {}: {}", pool.meta.name, message)},
-                 now);
+  events_.Record(
+      {.action = "grow", .pool = pool.meta.name, .count = count, .pods = pods, .message = message},
+      now);
 }
 
 bool Growth::Request(const ScalingCycle& cycle, ObservedPool& pool, int count,
@@ -166,7 +163,9 @@ bool Growth::Request(const ScalingCycle& cycle, ObservedPool& pool, int count,
                                 : fmt::format("for {}{}", Join(pods, ", "),
                                               pods.size() < kMaxNamed ? "" : " and perhaps more");
   Report(*pool.pool, wanted - before, pods,
-         fmt::format("Scaling up to {} Nodes from {}: {}", wanted, before, cause), cycle.now);
+         fmt::format("Scaling up NodePool {} to {} Nodes from {}: {}", pool.pool->meta.name, wanted,
+                     before, cause),
+         cycle.now);
   return true;
 }
 

@@ -127,7 +127,7 @@ std::set<int> PodMover::StartReliefs(const ScalingCycle& cycle,
   // started.
   const bool all = relieved.size() == plan.reliefs.size();
   for (const planning::NoMoveFound& other : plan.others) {
-    if (!all || other.reason.code != "HasRoom") continue;
+    if (!all || other.reason.code != scheduling::codes::kCapacityAvailable) continue;
     (void)Awaits(*unschedulable.pods[static_cast<size_t>(other.pod)], cycle.now);
     relieved.insert(other.pod);
   }
@@ -148,13 +148,13 @@ bool PodMover::Start(const ScalingCycle& cycle, const cluster::Pod& pod,
         {{"pod", pod.Key()}, {"error", started.ToString()}});
     return false;
   }
-  conditions_.Set(pod, "True", "Moving", "other pods move to make room for it", cycle.now);
+  conditions_.Set(pod, "True", kRelocatingPods, kRelocatingText, cycle.now);
   events_.Record({.action = "move",
                   .node = relief.node,
                   .count = static_cast<int>(pods.size()),
                   .pods = pods,
-                  .message = fmt::format("{} move so that {} has room on node {}", Join(pods, ", "),
-                                         pod.Key(), relief.node)},
+                  .message = fmt::format("Moving Pods {} to make room for Pod {} on Node {}",
+                                         Join(pods, ", "), pod.Key(), relief.node)},
                  cycle.now);
   return true;
 }

@@ -63,7 +63,7 @@ PendingDemand PendingPods::Collect(const ScalingCycle& cycle,
     waiting.insert(key + "/" + pod->meta.uid);
     keys.insert(key);
     if (demand.busy.contains(key)) {
-      conditions_.Set(*pod, "True", "Moving", "other pods move to make room for it", cycle.now);
+      conditions_.Set(*pod, "True", kRelocatingPods, kRelocatingText, cycle.now);
     } else if (cycle.now - since < config_.settle) {
       demand.unsettled = true;
       schedule_.DecideBy(since + config_.settle);
@@ -122,7 +122,7 @@ UnschedulablePods PendingPods::FindUnschedulable(
     BindPlanned(outcome, snapshot);
     used.insert(outcome.node);
     if (outcome.pod->FindCondition(kScalingCondition) == nullptr) continue;
-    conditions_.Set(*outcome.pod, "False", "HasRoom", "the nodes that there are have room for it",
+    conditions_.Set(*outcome.pod, "False", scheduling::codes::kCapacityAvailable, kCapacityText,
                     cycle.now);
   }
   const UnschedulablePods all{std::move(admitted.pods), std::move(admitted.gangs)};

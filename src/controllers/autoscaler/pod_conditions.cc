@@ -33,7 +33,7 @@ void PodConditions::Set(const cluster::Pod& pod, const char* status, std::string
   const std::string before = known != wanted_.end() ? known->second.condition.reason
                              : written != nullptr   ? written->reason
                                                     : "";
-  if (condition.reason == "NodesComing" && before != condition.reason) {
+  if (condition.reason == kNodesComing && before != condition.reason) {
     events_.Add(events::NodesComing(pod, condition.message));
   }
   Wanted& wanted = wanted_[key];

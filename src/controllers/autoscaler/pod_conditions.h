@@ -1,7 +1,7 @@
 // Writes the condition kScalingCondition of pending pods.
 //
 //   PodConditions conditions(events);
-//   conditions.Set(pod, "True", "NodesComing", "a node of pool a100 is on its way for it", now);
+//   conditions.Set(pod, "True", kNodesComing, "Waiting for a new Node of NodePool a100", now);
 //   conditions.Forget(view);
 //   conditions.Write(cycle);
 //
@@ -21,6 +21,11 @@
 #include "reconcile/pace.h"
 
 namespace nos::controllers {
+
+// Messages for kRelocatingPods and scheduling::codes::kCapacityAvailable.
+inline constexpr const char* kRelocatingText = "Moving other Pods to make room for this Pod";
+inline constexpr const char* kCapacityText =
+    "Waiting for the scheduler: this Pod fits on existing Nodes";
 
 class PodConditions {
  public:

@@ -55,7 +55,7 @@ bool CancelRemovals(const ScalingCycle& cycle, const ObservedCluster& cluster,
     if (outcome.placed && candidates.contains(outcome.node)) needed.insert(outcome.node);
   }
   bool stays = false;
-  const std::string why = "pods that wait have room there";
+  const std::string why = "pending pods fit on it";
   for (const std::string& name : needed) {
     const Removal& removal = cluster.removals.at(name);
     if (removal.state == Removal::State::kEmptying) {

@@ -94,7 +94,7 @@ bool NodeRemovals::ContinueOne(const ScalingCycle& cycle, ObservedPool* pool, co
     const PoolPtr own = named != leaving_.end() ? named->second
                         : pool == nullptr       ? nullptr
                                                 : pool->pool;
-    return Keep(cycle, own, node, "pool " + Shortened(removal.pool, 80) + " does not take it away")
+    return Keep(cycle, own, node, "NodePool " + Shortened(removal.pool, 80) + " does not remove it")
         .ok();
   }
   if (asked) {
@@ -104,7 +104,7 @@ bool NodeRemovals::ContinueOne(const ScalingCycle& cycle, ObservedPool* pool, co
     if (IsRequested(removal, *pool->memory)) return Confirm(cycle, *pool->pool, node);
   }
   if (overdue)
-    return Keep(cycle, pool->pool, node, "its pool did not accept the removal in time").ok();
+    return Keep(cycle, pool->pool, node, "its NodePool did not accept the removal in time").ok();
   return pool->memory->MayWrite() && Request(cycle, *pool, node, removal);
 }
 
@@ -113,11 +113,12 @@ std::string NodeRemovals::WhyNotNow(const ScalingCycle& cycle, const ObservedPoo
                                     const cluster::Node& node) const {
   const int32_t left = std::min(pool.memory->Wanted() - 1, pool.nodes.there - 1);
   if (!IsReduced(pool) && left < pool.pool->min) {
-    return fmt::format("pool {} has its {} nodes at least", pool.pool->meta.name, pool.pool->min);
+    return fmt::format("NodePool {} has its minimum of {} nodes", pool.pool->meta.name,
+                       pool.pool->min);
   }
   // The mark may be wrong: the node need not be empty.
   const std::string pod = FindPodOn(node, cycle.view, config_.relocations.rules);
-  return pod.empty() ? "" : scheduling::PodText(pod) + " runs there";
+  return pod.empty() ? "" : scheduling::PodText(pod) + " runs on it";
 }
 
 bool NodeRemovals::Request(const ScalingCycle& cycle, ObservedPool& pool, const NodePtr& node,
@@ -184,7 +185,7 @@ bool NodeRemovals::HandleOverdue(const ScalingCycle& cycle, ObservedPool& pool,
   const PoolMemory& memory = *pool.memory;
   if (memory.fresh && pool.nodes.Present() + pool.nodes.going <= memory.Wanted()) {
     const bool kept =
-        Keep(cycle, pool.pool, node, "another one of its pool went in its place").ok();
+        Keep(cycle, pool.pool, node, "its NodePool removed another node instead").ok();
     if (kept) {
       --pool.nodes.going;
       ++pool.nodes.there;
@@ -224,11 +225,12 @@ Status NodeRemovals::Keep(const ScalingCycle& cycle, const PoolPtr& pool, const 
   }
   marked_[node->meta.uid] = std::nullopt;
   leaving_.erase(name);
-  events_.Add(events::NodeKept(name, why));
+  const std::string message = fmt::format("Keeping Node {}: {}", name, why);
+  events_.Add(events::NodeKept(name, message));
   events_.Record({.action = "keep",
                   .pool = pool == nullptr ? "" : pool->meta.name,
                   .node = name,
-                  .message = fmt::format("Keeping Node {}: {}", name, why)},
+                  .message = message},
                  cycle.now);
   return kept;
 }

@@ -4,7 +4,7 @@
 //   cluster.removals = removals.Observe(cluster.nodes, now);
 //   removals.ReportRemoved(view);
 //   if (removals.Continue(cycle, cluster)) ...    // counts have changed: observe again
-//   removals.Keep(cycle, pool, node, "pods that wait have room there");
+//   removals.Keep(cycle, pool, node, "pending pods fit on it");
 //
 // The node is marked with the count that its pool should want, then the pool is asked, then the
 // node is marked as certainly requested (kRemovalRequested). After a crash in between, the mark and

@@ -25,6 +25,7 @@ using Layouts = std::map<int, std::string>;  // GPU -> "3g.20gb@4:used,..."
 
 class PartitionerTest : public ::testing::Test {
  protected:
+  void TearDown() override { EXPECT_EQ(reconcile::testing::EventsWithoutVerb(api_), ""); }
   PartitionerTest() { Restart(); }
 
   void Restart() {

@@ -27,14 +27,14 @@ std::string Slices(const planning::PodOutcome& outcome) {
     parts.push_back(
         fmt::format("{}@{} on GPU {}", device.profile, device.placement.start, device.gpu));
   }
-  return fmt::format("{}: {}", outcome.node, Join(parts, ", "));
+  return fmt::format("Planned slices on Node {}: {}", outcome.node, Join(parts, ", "));
 }
 
 reconcile::WantedCondition ConditionOf(const planning::PodOutcome& outcome) {
   std::string type(kPartitionedCondition);
   if (outcome.placed) return {std::move(type), "True", "Planned", Slices(outcome)};
   if (outcome.reasons.empty())
-    return {std::move(type), "False", "NotPlaced", "no GPU can serve it"};
+    return {std::move(type), "False", "NotPlaced", "Found no GPU for this Pod"};
   std::vector<std::string> parts;
   parts.reserve(outcome.reasons.size());
   const auto visible = [&](const std::string& text) {

@@ -46,7 +46,8 @@ class VerdictsTest : public ::testing::Test {
 
 TEST_F(VerdictsTest, PublishesReasonAndRemedyInConditionAndEvent) {
   Plan("NoRoom", "2 nodes are full");
-  EXPECT_EQ(Events(), "SliceNotPlanned: 2 nodes are full. Remedy: do this.\n");
+  EXPECT_EQ(Events(),
+            "SliceNotPlanned: Failed to plan slices for Pod: 2 nodes are full. Remedy: do this.\n");
   EXPECT_EQ(Writes(), 2U);
   Plan("NoRoom", "2 nodes are full");
   EXPECT_EQ(Writes(), 2U) << "nothing is new";
@@ -55,7 +56,8 @@ TEST_F(VerdictsTest, PublishesReasonAndRemedyInConditionAndEvent) {
 TEST_F(VerdictsTest, HidesPodsOfOtherNamespaces) {
   Plan("NoRoom", "it is kept until the end of pod acme/merger (1g.5gb@0 of GPU 0), pod ml/q");
   EXPECT_EQ(Events(),
-            "SliceNotPlanned: it is kept until the end of a pod of another namespace (1g.5gb@0 of "
+            "SliceNotPlanned: Failed to plan slices for Pod: it is kept until the end of a pod of "
+            "another namespace (1g.5gb@0 of "
             "GPU 0), pod ml/q. Remedy: do this.\n");
 }
 

@@ -79,30 +79,30 @@ const Trouble kTroubles[] = {
      [](auto& t) {
        t.ChangeNode([](Json& n) { Set(n, "metadata", "annotations", JsonObject()); });
      },
-     "lost its mark", true, false},
+     "has no annotation", true, false},
     {"DeletedNode", [](auto& t) { t.w.api.Remove("nodes", "gpu-1"); }, "node gpu-1 is gone", false,
      false},
     {"RejectedPlaceholder", [](auto& t) { t.w.SetPlace(0, "Failed"); }, "UnexpectedAdmissionError",
      false},
-    {"LostPlaceholder", [](auto& t) { t.w.SetPlace(1, "Failed"); }, "place of pod ml/b"},
+    {"LostPlaceholder", [](auto& t) { t.w.SetPlace(1, "Failed"); }, "placeholder of pod ml/b"},
     {"DeletedPlaceholder", [](auto& t) { t.w.api.Remove("pods", "nos/place-r-1-0"); },
      "a placeholder is gone"},
     {"CordonedTarget",
      [](auto& t) { t.ChangeNode([](Json& n) { Set(n, "spec", "unschedulable", true); }, "gpu-2"); },
-     "takes no pods now"},
+     "accepts no pods"},
     {"TaintedTarget",
      [](auto& t) {
        const JsonObject taint{{"key", "node.kubernetes.io/disk-pressure"},
                               {"effect", "NoSchedule"}};
        t.ChangeNode([&](Json& n) { Set(n, "spec", "taints", JsonArray{taint}); }, "gpu-2");
      },
-     "takes no pods now"},
+     "accepts no pods"},
     {"UnreachableTarget",
      [](auto& t) {
        const JsonObject ready{{"type", "Ready"}, {"status", "Unknown"}};
        t.ChangeNode([&](Json& n) { Set(n, "status", "conditions", JsonArray{ready}); }, "gpu-2");
      },
-     "takes no pods now"},
+     "accepts no pods"},
     {"NewPodOnNode", [](auto& t) { t.w.PutPod("late", "gpu-1"); }, "ml/late"},
     {"ImmovablePod",
      [](auto& t) {
@@ -118,7 +118,7 @@ const Trouble kTroubles[] = {
              JsonObject{{"name", "main"}, {"resources", {{"requests", {{"cpu", "2"}}}}}};
        });
      },
-     "asks for more"}};
+     "requests more"}};
 
 INSTANTIATE_TEST_SUITE_P(All, RelocationTroubleTest, ::testing::ValuesIn(kTroubles),
                          [](const auto& test) { return test.param.name; });
@@ -154,7 +154,7 @@ TEST_F(RelocationFaultsTest, RemovedTargetCallsRelocationOff) {
   w.api.Put(std::move(node));
   w.Step();
   EXPECT_EQ(w.Evictions(), 0);
-  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "goes itself"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "is being removed"), 1);
   EXPECT_EQ(w.Places(), "");
 }
 
@@ -194,7 +194,7 @@ TEST_F(RelocationFaultsTest, RemovesMarkWithoutPlaceholders) {
   EXPECT_FALSE(w.IsFree());
   EXPECT_EQ(w.last.again, seconds(10));
   w.StepAfter(seconds(10));
-  ExpectCalledOff("no place is held for it");
+  ExpectCalledOff("has no placeholder");
   EXPECT_TRUE(w.IsFree());
 }
 
@@ -312,7 +312,7 @@ TEST_F(RelocationFaultsTest, StuckPodCallsRelocationOffAfterDeadline) {
   w.StepAfter(minutes(15));
   EXPECT_EQ(w.Places(), "");
   EXPECT_TRUE(w.IsFree());
-  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "does not end"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "does not terminate"), 1);
 }
 
 // A relocation whose process crashes at its n-th write. `seen`: the write reached the API server.

@@ -13,6 +13,7 @@
 #include "controllers/relocation/placeholder.h"
 #include "controllers/relocations.h"
 #include "kube/testing/fake_api.h"
+#include "reconcile/testing/scene.h"
 
 namespace nos::controllers {
 
@@ -154,6 +155,9 @@ struct RelocationWorld {
   }
   void TakeNotes() {
     std::vector<RelocationNote> fresh = relocations->TakeNotes();
+    for (const RelocationNote& note : fresh) {
+      EXPECT_TRUE(reconcile::testing::BeginsWithVerb(note.message)) << note.message;
+    }
     std::ranges::move(fresh, std::back_inserter(notes));
   }
 

@@ -22,7 +22,7 @@ constexpr Duration kMaxSkew = std::chrono::minutes(1);
 
 // Why it has no node yet, as its scheduler reports.
 std::string WhyWaits(const cluster::Pod& placeholder) {
-  if (!placeholder.node_name.empty()) return "it does not run yet";
+  if (!placeholder.node_name.empty()) return "it is bound and does not run yet";
   const cluster::Condition* scheduled = placeholder.FindCondition("PodScheduled");
   if (scheduled == nullptr || scheduled->message.empty()) return "no scheduler has placed it";
   return Shortened(scheduled->message, 200);
@@ -79,14 +79,14 @@ bool Preconditions::AnyIsLeft(const Moving& moving) const {
 Finding Preconditions::CheckLost(const Moving& moving) {
   if (!AnyIsLeft(moving) || moving.Complete()) return {};
   if (!moving.Held() && IsYoung(moving)) return {"", true};
-  return {fmt::format("a placeholder is gone: of {} there are {}", moving.places.front().what.of,
-                      moving.places.size())};
+  return {fmt::format("a placeholder is gone: {} of {} are left", moving.places.size(),
+                      moving.places.front().what.of)};
 }
 
 // Finds contradictions, which no relocation started by this class has.
 std::string Preconditions::WhyContradictory(const Moving& moving) const {
   if (moving.mark && moving.mark->since > now_ + kMaxSkew) {
-    return "the time of the node's mark is in the future";
+    return "the time in the node's annotation is in the future";
   }
   std::set<std::string_view> uids;
   for (const Place& place : moving.places) {
@@ -119,10 +119,10 @@ Finding Preconditions::CheckMark(const Moving& moving) {
     if (name.empty() || !AnyIsLeft(moving)) return {};
     if (view_.nodes.Get(name) == nullptr) return {fmt::format("node {} is gone", name)};
     if (!moving.Held() && IsYoung(moving)) return {"", true};
-    return {fmt::format("node {} has lost its mark ({})", name, kRemoval)};
+    return {fmt::format("node {} has no annotation {} any more", name, kRemoval)};
   }
   if (mark->state == Removal::State::kAsked) return {};
-  if (!moving.node->unschedulable) return {fmt::format("somebody has uncordoned node {}", name)};
+  if (!moving.node->unschedulable) return {fmt::format("node {} was uncordoned", name)};
   return CheckPodsOn(name, moving);
 }
 
@@ -138,13 +138,12 @@ Finding Preconditions::CheckPodsOn(const std::string& name, const Moving& moving
     if (const std::optional<Time> deleted = pod->meta.deleted) {
       const Time late = *deleted + config_.drain_deadline;
       if (now_ >= late)
-        return {fmt::format("{} on node {} does not end", PodText(pod->Key()), name)};
+        return {fmt::format("{} on node {} does not terminate", PodText(pod->Key()), name)};
       Due(late);
     } else if (!placed.contains(pod->meta.uid)) {
       const bool emptied = moving.mark && moving.mark->state == Removal::State::kEmptied;
       if (missing && !emptied && !moving.Held() && IsYoung(moving)) return {"", true};
-      return {
-          fmt::format("{} is on node {}, and no place is held for it", PodText(pod->Key()), name)};
+      return {fmt::format("{} is on node {} and has no placeholder", PodText(pod->Key()), name)};
     }
   }
   return {};
@@ -165,9 +164,9 @@ std::string Preconditions::WhyNoRoomWanted(const Moving& moving) const {
   if (key.empty()) return "";
   const auto pod = view_.pods.Get(key);
   if (pod == nullptr || pod->meta.deleted || pod->Finished()) {
-    return fmt::format("{}, for which room was made, waits no longer", PodText(key));
+    return fmt::format("{} is not pending any more", PodText(key));
   }
-  return pod->node_name.empty() ? "" : fmt::format("{} has a place already", PodText(key));
+  return pod->node_name.empty() ? "" : fmt::format("{} has a node already", PodText(key));
 }
 
 std::string Preconditions::WhyNotMoved(const Place& place) const {
@@ -176,16 +175,18 @@ std::string Preconditions::WhyNotMoved(const Place& place) const {
   const cluster::Pod& pod = *place.pod;
   const auto target = view_.nodes.Get(what.to);
   if (target == nullptr || RemovalOf(*target)) {
-    return fmt::format("node {}, where {} has its place, goes itself", what.to, name);
+    return fmt::format("node {}, to which {} moves, is being removed", what.to, name);
   }
   if (!Takes(*target, *place.moved)) {
-    return fmt::format("node {}, where {} has its place, takes no pods now", what.to, name);
+    return fmt::format("node {}, to which {} moves, accepts no pods", what.to, name);
   }
   if (pod.Finished() || (what.held && !place.IsHeld())) {
-    return fmt::format("the place of {} on node {} was lost: {}", name, what.to, WhyLost(pod));
+    return fmt::format("the placeholder of {} on node {} was lost: {}", name, what.to,
+                       WhyLost(pod));
   }
   if (!pod.node_name.empty() && pod.node_name != what.to) {
-    return fmt::format("the place of {} is on node {} instead of {}", name, pod.node_name, what.to);
+    return fmt::format("the placeholder of {} is on node {} instead of {}", name, pod.node_name,
+                       what.to);
   }
   if (place.moved->node_name != what.from) {
     return fmt::format("{} is not on node {}", name, what.from);
@@ -195,7 +196,7 @@ std::string Preconditions::WhyNotMoved(const Place& place) const {
     return fmt::format("{} {}", name, mobility.why);
   }
   if (!AsksForAsMuch(pod, *place.moved)) {
-    return fmt::format("{} asks for more than its place has", name);
+    return fmt::format("{} requests more than its placeholder", name);
   }
   return "";
 }
@@ -207,9 +208,10 @@ std::string Preconditions::WhyTooLate(const Moving& moving) {
     if (now_ < deadline) return "";
     const auto missing =
         std::ranges::find_if(moving.places, [](const Place& place) { return !place.IsHeld(); });
-    if (missing == moving.places.end()) return "its places were held too late";
-    return fmt::format("no place for {} was had on node {} in {}: {}", PodText(missing->what.pod),
-                       missing->what.to, FormatAge(config_.hold_deadline), WhyWaits(*missing->pod));
+    if (missing == moving.places.end()) return "the placeholders did not run in time";
+    return fmt::format("the placeholder of {} did not run on node {} within {}: {}",
+                       PodText(missing->what.pod), missing->what.to,
+                       FormatAge(config_.hold_deadline), WhyWaits(*missing->pod));
   }
   Time held = Time::max();
   for (const Place& place : moving.places) held = std::min(held, place.what.held.value_or(now_));
@@ -218,7 +220,7 @@ std::string Preconditions::WhyTooLate(const Moving& moving) {
   if (now_ < deadline) return "";
   const auto left = std::ranges::find_if(
       moving.places, [&](const Place& place) { return IsLeft(place, memory_, now_); });
-  return fmt::format("{} could not be evicted in {}, as its PodDisruptionBudget has it",
+  return fmt::format("{} could not be evicted within {}: its PodDisruptionBudget forbids it",
                      PodText(left->what.pod), FormatAge(config_.drain_deadline));
 }
 

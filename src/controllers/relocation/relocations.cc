@@ -94,11 +94,12 @@ Result<std::vector<cluster::Node>> CloseSources(const Relocation& relocation,
 }
 
 std::string WhatIsStarted(const Relocation& relocation) {
-  const std::string what =
-      relocation.node.empty()
-          ? fmt::format("Pods make room for {}", scheduling::PodText(relocation.for_pod))
-          : fmt::format("Node {} is emptied", relocation.node);
-  return fmt::format("{}: {} pods move once their places are held.", what, relocation.moves.size());
+  if (relocation.node.empty()) {
+    return fmt::format("Moving {} Pods to make room for {}", relocation.moves.size(),
+                       scheduling::PodText(relocation.for_pod));
+  }
+  return fmt::format("Draining Node {}: its {} Pods move once their placeholders run",
+                     relocation.node, relocation.moves.size());
 }
 
 // The annotation of the pod, if it is a readable placeholder.
@@ -125,7 +126,7 @@ Status Relocations::Start(const Relocation& relocation, const reconcile::Listers
       return Status(Code::kConflict, fmt::format("pods move away from node {}", relocation.node));
     }
     if (RemovalOf(*known)) {
-      return Invalid(fmt::format("node {} is on its way out already", relocation.node));
+      return Invalid(fmt::format("node {} is being removed already", relocation.node));
     }
     Removal removal;
     removal.pool = relocation.pool;
@@ -160,11 +161,11 @@ Status Relocations::Start(const Relocation& relocation, const reconcile::Listers
   RelocationMemory& memory = memory_[relocation.id];
   memory.seen = now;
   memory.reported_off = true;
-  memory.off = fmt::format("a placeholder cannot be made: {}", failed.ToString());
+  memory.off = fmt::format("failed to create a placeholder: {}", failed.ToString());
   RelocationNote off = NoteOf(relocation, RelocationNote::Kind::kCalledOff);
-  off.message = fmt::format("Nothing is moved: {}.", memory.off);
+  off.message = CalledOffText(relocation.node, relocation.for_pod, false, memory.off);
   notes_.push_back(std::move(off));
-  return failed.Within("make placeholders in namespace " + config_.ns);
+  return failed.Within("create placeholders in namespace " + config_.ns);
 }
 
 reconcile::ReconcileResult Relocations::Step(const reconcile::Listers& view, kube::Client& client,
@@ -184,7 +185,7 @@ Status Relocations::Keep(const cluster::Node& node, kube::Client& client) {
 Status Relocations::MarkAsked(const cluster::Node& node, int32_t wanted, kube::Client& client,
                               Time now) {
   std::optional<Removal> removal = RemovalOf(node);
-  if (!removal) return Invalid(fmt::format("node {} is not on its way out", node.meta.name));
+  if (!removal) return Invalid(fmt::format("node {} is not being removed", node.meta.name));
   removal->state = Removal::State::kAsked;
   removal->since = now;
   removal->wanted = wanted;

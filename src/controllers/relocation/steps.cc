@@ -24,6 +24,16 @@ std::string NamespaceOf(const std::string& key) { return key.substr(0, key.find(
 
 }  // namespace
 
+std::string CalledOffText(const std::string& node, const std::string& for_pod, bool any_evicted,
+                          std::string_view why) {
+  if (for_pod.empty()) {
+    return fmt::format("Keeping Node {}{}: {}", node, any_evicted ? " after evicting Pods" : "",
+                       why);
+  }
+  return fmt::format("{} moves that make room for {}: {}", any_evicted ? "Stopping" : "Cancelling",
+                     PodText(for_pod), why);
+}
+
 RelocationSteps::RelocationSteps(const RelocationConfig& config, const reconcile::Listers& view,
                                  kube::Client& client, Time now,
                                  std::map<std::string, RelocationMemory>& memory,
@@ -80,18 +90,19 @@ void RelocationSteps::ClearWhatIsBad() {
       continue;
     }
     report(Kind::kCalledOff, "",
-           fmt::format("Placeholder {} is deleted: {}: {}.", pod->Key(), kPlaceFor, why));
+           fmt::format("Deleting placeholder Pod {}: invalid annotation {}: {}", pod->Key(),
+                       kPlaceFor, why));
   }
   for (const auto& [node, why] : scene_.bad_marks) {
     const Status written = DropMark(*node, client_).status();
     if (!written.ok()) {
-      outcome_.Note(written, "take the mark off node " + node->meta.name);
+      outcome_.Note(written, "remove annotation of node " + node->meta.name);
       continue;
     }
     report(Kind::kBadMark, node->meta.name,
-           fmt::format("The annotation {} cannot be used and is removed: {}.{}", kRemoval, why,
-                       node->unschedulable ? " The node stays cordoned: who did that is not known. "
-                                             "Uncordon it when it may take pods."
+           fmt::format("Removing invalid annotation {} of Node: {}{}", kRemoval, why,
+                       node->unschedulable ? ". The Node stays cordoned, because it is not known "
+                                             "who cordoned it. Uncordon it if it may take Pods"
                                            : ""));
   }
 }
@@ -118,7 +129,7 @@ void RelocationSteps::GoOn(Moving& moving) {
 void RelocationSteps::TakeDown(Moving& moving, const std::string& why) {
   if (moving.mark && moving.mark->state != Removal::State::kAsked) {
     outcome_.Note(UnmarkNode(*moving.node, client_).status(),
-                  "let node " + moving.node->meta.name + " take pods again");
+                  "uncordon node " + moving.node->meta.name);
   }
   GiveUpPlaces(moving, why);
 }
@@ -137,7 +148,7 @@ void RelocationSteps::GiveUpPlaces(Moving& moving, const std::string& why) {
   }
   if (std::exchange(memory.reported_off, true)) return;
   Note(moving, RelocationNote::Kind::kCalledOff,
-       fmt::format("{}: {}.", any_evicted ? "No more pods are moved" : "Nothing is moved", why));
+       CalledOffText(moving.NodeName(), moving.ForPod(), any_evicted, why));
 }
 
 void RelocationSteps::Hold(Moving& moving) {
@@ -156,7 +167,7 @@ void RelocationSteps::Hold(Moving& moving) {
   }
   if (!done || std::exchange(memory_[moving.id].reported_held, true)) return;
   Note(moving, RelocationNote::Kind::kHeld,
-       fmt::format("All {} places are held: the pods are evicted.", moving.places.size()));
+       fmt::format("Evicting {} Pods: all of their placeholders run", moving.places.size()));
 }
 
 void RelocationSteps::Drain(Moving& moving) {
@@ -191,8 +202,8 @@ void RelocationSteps::SeeWhetherEmpty(Moving& moving) {
   emptied.state = Removal::State::kEmptied;
   emptied.since = now_;
   const Status written = MarkNode(*moving.node, emptied, client_).status();
-  if (!written.ok()) return outcome_.Note(written, "say that node " + name + " is empty");
-  Note(moving, RelocationNote::Kind::kMoved, fmt::format("Node {} is emptied.", name));
+  if (!written.ok()) return outcome_.Note(written, "mark node " + name + " as drained");
+  Note(moving, RelocationNote::Kind::kMoved, fmt::format("Drained Node {}", name));
 }
 
 std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
@@ -210,7 +221,7 @@ std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
       Log(LogLevel::kInfo, "Evicting Pod to move it to another Node",
           {{"pod", pod.Key()}, {"from", pod.node_name}, {"to", place.what.to}});
       Note(moving, RelocationNote::Kind::kEvicted,
-           fmt::format("{} is evicted from node {}: its place is held on node {}.",
+           fmt::format("Evicting {} from Node {}: its placeholder runs on Node {}",
                        PodText(pod.Key()), pod.node_name, place.what.to),
            &place);
       break;
@@ -221,7 +232,7 @@ std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
     case Code::kExhausted:
       break;
     default:
-      return fmt::format("{} cannot be evicted: {}", PodText(pod.Key()), answer.ToString());
+      return fmt::format("failed to evict {}: {}", PodText(pod.Key()), answer.ToString());
   }
   outcome_.Due(eviction.again);
   return "";
@@ -299,7 +310,7 @@ void RelocationSteps::ReleasePlaces() {
     if (!over || moving.ForPod().empty() || !memory.off.empty()) continue;
     if (std::exchange(memory.reported_moved, true)) continue;
     Note(moving, RelocationNote::Kind::kMoved,
-         fmt::format("The pods that were in the way of {} have moved.", PodText(moving.ForPod())));
+         fmt::format("Moved other Pods to make room for {}", PodText(moving.ForPod())));
   }
 }
 

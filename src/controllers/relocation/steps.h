@@ -21,6 +21,11 @@
 
 namespace nos::controllers {
 
+// Message of RelocationNote::Kind::kCalledOff. `node`: the one to be drained, or `for_pod`: the
+// pending pod.
+std::string CalledOffText(const std::string& node, const std::string& for_pod, bool any_evicted,
+                          std::string_view why);
+
 class RelocationSteps {
  public:
   // All arguments must outlive this object.

@@ -173,9 +173,9 @@ class Mover {
     world.settled.insert(pods_[pod]->Key());
     world.in_room.push_back(
         {pod,
-         {"HasRoom",
-          fmt::format("has room on node {}{}", outcome.node,
-                      world.reliefs.empty() ? "" : " once the moves for others are made"),
+         {scheduling::codes::kCapacityAvailable,
+          fmt::format("fits on node {}{}", outcome.node,
+                      world.reliefs.empty() ? "" : " once the moves for other pods are made"),
           0}});
     return true;
   }

@@ -299,8 +299,8 @@ TEST_F(MovesTest, CapacityFreedForOnePodServesAnother) {
   Make();
   EXPECT_THAT(Moved(), ElementsAre("big"));
   EXPECT_EQ(plan_.reliefs[0].pod, 0);
-  EXPECT_EQ(Why("w2").code, "HasRoom");
-  EXPECT_EQ(Why("w2").message, "has room on node a once the moves for others are made");
+  EXPECT_EQ(Why("w2").code, "CapacityAvailable");
+  EXPECT_EQ(Why("w2").message, "fits on node a once the moves for other pods are made");
   EXPECT_EQ(plan_.after.Find("a")->requested.Get(cluster::kCpu), 60'000);
 }
 

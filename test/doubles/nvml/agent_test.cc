@@ -135,7 +135,7 @@ TEST_F(NvmlAgentTest, ReportsLostGpuAndServesOthers) {
   Plan("7", {{0, "7g.40gb@0"}, {1, "7g.40gb@0"}});
   Run();
   EXPECT_EQ(node_.Layout(0), Names{"7g.40gb@0"});
-  EXPECT_NE(Events().find("GpuNotUsable: GPU 1: "), std::string::npos) << Events();
+  EXPECT_NE(Events().find("GpuNotUsable: Failed to read GPU 1: "), std::string::npos) << Events();
   EXPECT_NE(Events().find("NVML_ERROR_GPU_IS_LOST"), std::string::npos) << Events();
   node_.Reboot();
   Run();

@@ -260,7 +260,7 @@ export class Answers {
         pool("a30", "A30", 4.2, { state: "failing", why: "the server could not find machinedeployments.cluster.x-k8s.io a30" }),
         pool("a100-spot", "A100-40GB", 3.75, {
           state: "closed", closed_until: at + 240_000, failures: 2,
-          why: "what it was asked for did not come (2 times in a row)",
+          why: "Pausing requests for Nodes: requested Nodes did not arrive (2 times in a row)",
         }),
         pool("l4", "", 0, { max: 0, state: "invalid", why: "spec.max: must be at least min (3)", gpu: { count: 0 } }),
         pool("t4-new", "T4", 0.9, { state: "unknown", why: "no autoscaler has looked at it", gpu: { model: "T4", count: 1, partitioning: "none" } }),

@@ -196,7 +196,7 @@ std::optional<gpu::Obstacle> MigModes::WhyNot(int gpu, const device::ObservedGpu
   }
   if (const std::string error = reset_pauses_.ErrorOf(gpu); !error.empty()) {
     return gpu::Obstacle{gpu, "", "NotReset",
-                         fmt::format("GPU {} stays what it is for now: {}", gpu, error)};
+                         fmt::format("GPU {} keeps its MIG mode for now: {}", gpu, error)};
   }
   return std::nullopt;
 }

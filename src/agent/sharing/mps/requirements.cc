@@ -55,9 +55,9 @@ std::string OtherUser(const Pod& pod, const std::vector<std::string>& gpus,
       const auto& [known, other] = first.try_emplace(gpu, user, pod).first->second;
       if (known == user) continue;
       return fmt::format(
-          "a container runs as user {}, and one of pod {} on the same GPU, or MIG instance, as "
-          "user {}: one user at a time is served, so programs of the one wait for the other's to "
-          "end. Set the same securityContext.runAsUser, or mps.multiUser of the agent",
+          "Sharing a GPU or MIG instance as user {} with Pod {}, which runs as user {}: MPS serves "
+          "one user at a time, so programs of one Pod wait until those of the other end. Set the "
+          "same securityContext.runAsUser, or mps.multiUser of the agent",
           user, other->Key(), known);
     }
   }
@@ -80,8 +80,8 @@ std::vector<PodViolation> FindMpsViolations(const NodeDevices& devices, std::spa
   for (const Pod& pod : sharing) {
     if (!needs.host_ipc || pod->host_ipc) continue;
     lacks.push_back(Lack(*pod, "MpsNeedsHostIPC",
-                         "an MPS share is reached through the host's shared memory: set "
-                         "spec.hostIPC: true, or CUDA programs of this pod cannot use it"));
+                         "Sharing a GPU by MPS needs the host's shared memory: set "
+                         "spec.hostIPC: true, or CUDA programs of this Pod cannot use its share"));
   }
   if (!needs.one_user) return lacks;
   std::map<std::string, std::vector<std::string>> gpus;  // by pod

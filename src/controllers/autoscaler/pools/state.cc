@@ -105,7 +105,7 @@ std::string WhyClosed(const PoolSeen& seen, const PoolStatus& status) {
   if (!seen.error.ok())
     return "the scale target of the pool cannot be read (see its condition Ready)";
   if (!status.closed_until) return "";
-  return fmt::format("it did not deliver, and is tried again at {}",
+  return fmt::format("the nodes that it was asked for did not arrive; the next attempt is at {}",
                      FormatTime(*status.closed_until));
 }
 
@@ -118,23 +118,27 @@ Condition ReadyOf(const PoolSeen& seen, const PoolStatus& status) {
   const std::string shut = WrongText(seen.nodes.closed);
   if (!seen.problem.empty()) return is("False", "Invalid", seen.problem);
   if (!seen.error.ok())
-    return is("False", kScaleFailed, Shortened(seen.error.ToString(), kMaxText));
+    return is("False", kScaleFailed,
+              "Failed to read the desired number of Nodes: " +
+                  Shortened(seen.error.ToString(), kMaxText));
   if (status.closed_until) {
-    return is("False", "NotDelivered",
-              fmt::format("what it was asked for did not come ({} in a row); it is tried again at "
-                          "{}{}{}{}{}{}{}",
-                          status.failures == 1 ? "once" : fmt::format("{} times", status.failures),
-                          FormatTime(*status.closed_until), wrong.empty() ? "" : "; ", wrong,
-                          less.empty() ? "" : "; as its nodes were, ", less,
-                          shut.empty() ? "" : "; ", shut));
+    return is(
+        "False", "NotDelivered",
+        fmt::format(
+            "Pausing requests for Nodes until {}: requested Nodes did not arrive{}{}{}{}{}{}{}",
+            FormatTime(*status.closed_until),
+            status.failures > 1 ? fmt::format(" ({} times in a row)", status.failures) : "",
+            wrong.empty() ? "" : "; ", wrong, less.empty() ? "" : "; compared with earlier Nodes, ",
+            less, shut.empty() ? "" : "; ", shut));
   }
   if (!cluster::IsDescribed(*seen.pool)) {
     return is("False", kNoTemplate, cluster::WhyNotDescribed());
   }
-  if (!wrong.empty()) return is("True", "WrongNodes", wrong + ": correct the pool or the node");
+  if (!wrong.empty())
+    return is("True", "WrongNodes", "Correct the NodePool or its Nodes: " + wrong);
   if (status.wanted > seen.pool->max) {
     return is("True", "AboveMaximum",
-              fmt::format("{} nodes are wanted of it, and spec.max is {}: no more are asked for",
+              fmt::format("Requesting no more Nodes: {} are requested, and spec.max is {}",
                           status.wanted, seen.pool->max));
   }
   return is("True", "Ready", "");
