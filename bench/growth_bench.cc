@@ -180,8 +180,8 @@ void BM_Shrink(benchmark::State& state) {
   const std::vector<NodePoolState> pools = Pools(1000);
   const scheduling::Framework framework = scheduling::Framework::Default();
   ShrinkOptions options;
-  options.most_use = 1;
-  options.most_nodes = static_cast<int>(state.range(0));
+  options.utilization_threshold = 1;
+  options.max_nodes = static_cast<int>(state.range(0));
   ShrinkPlan plan;
   for ([[maybe_unused]] auto _ : state) plan = PlanShrink(snapshot, pools, framework, options);
   state.counters["gone"] = static_cast<double>(plan.nodes.size());

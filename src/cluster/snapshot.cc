@@ -87,7 +87,7 @@ void CountAvailable(NodeInfo& info) {
 
 void AddPod(std::shared_ptr<const Pod> pod, Prefer prefer, WantedLayouts& wanted, NodeInfo& info) {
   const ResourceVector requests = RequestsOf(*pod);
-  ClaimInstances(*pod, requests, prefer, wanted, info);
+  AssignInstances(*pod, requests, prefer, wanted, info);
   Count(*pod, requests, 1, info);
   info.pods.push_back(std::move(pod));
 }

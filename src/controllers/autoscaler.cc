@@ -33,7 +33,7 @@ class Autoscaler::Impl {
         scaling_(std::move(scaling)),
         metrics_(metrics),
         relocations_(config_.relocations),
-        schedule_(config_.read_again),
+        schedule_(config_.pool_sync_interval),
         events_(config_.remembered_decisions, metrics),
         conditions_(events_),
         counts_(config_, scaling_, events_),
@@ -136,7 +136,7 @@ void Autoscaler::Impl::Decide(const ScalingCycle& cycle, const cluster::ClusterC
   planning::PlanOptions options;
   options.objective = config_.objective;
   options.now = begin;
-  options.out_of_time = cycle.TimeLimit(config_.plan_budget);
+  options.out_of_time = cycle.TimeLimit(config_.plan_timeout);
   cluster::ClusterSnapshot snapshot = pending_.BuildSnapshot(cluster, demand.all, around);
   NodeNames used;  // nodes on which plans place pending pods
   UnschedulablePods unschedulable =
@@ -175,7 +175,7 @@ void Autoscaler::Impl::Decide(const ScalingCycle& cycle, const cluster::ClusterC
 Time Autoscaler::Impl::NextCall(const ScalingCycle& cycle, const ObservedCluster& cluster) const {
   Time next = schedule_.Next(cycle.view);
   for (const ObservedPool& pool : cluster.pools) {
-    next = std::min(next, pool.memory->read_again);
+    next = std::min(next, pool.memory->pool_sync_interval);
     const PoolStatus& status = pool.state.status;
     // A closed_until in the past can remain in the status while the pool cannot be read.
     const bool opens = status.closed_until && *status.closed_until > cycle.now;

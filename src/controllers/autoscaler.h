@@ -62,25 +62,25 @@ struct AutoscalerConfig {
   // A pod counts as demand after it has been unschedulable for this long. Until then the
   // partitioner may still place it by repartitioning.
   Duration settle = std::chrono::seconds(10);
-  Duration plan_budget = std::chrono::seconds(5);
+  Duration plan_timeout = std::chrono::seconds(5);
   // Interval between reads of a pool's wanted node count.
-  Duration read_again = std::chrono::seconds(30);
+  Duration pool_sync_interval = std::chrono::seconds(30);
   // A node is late after twice its pool's startSeconds, but not before this time.
-  Duration least_patience = std::chrono::minutes(2);
+  Duration min_provision_timeout = std::chrono::minutes(2);
   // How long a pool that did not deliver stays closed; doubles with each failure in a row.
-  Duration close_for = std::chrono::minutes(5);
-  Duration longest_close = std::chrono::hours(1);
+  Duration backoff = std::chrono::minutes(5);
+  Duration max_backoff = std::chrono::hours(1);
   // Stabilisation: a node is removed only if it has been removable for this long without a break
   // and no pool has grown during this time.
   Duration shrink_after = std::chrono::minutes(10);
-  double most_use = 0.5;  // planning::ShrinkOptions
-  int most_emptied = 3;   // concurrent drains
-  Duration removal_deadline =
+  double utilization_threshold = 0.5;  // planning::ShrinkOptions
+  int max_concurrent_drains = 3;       // concurrent drains
+  Duration removal_timeout =
       std::chrono::minutes(15);  // time after which a removal is reported as overdue
   // Time a pod must be unschedulable before pods are moved for it.
   Duration move_after = std::chrono::minutes(1);
-  int most_moves = 3;                                // moves for one pod
-  int moves_per_hour = 20, moves_per_namespace = 5;  // limits for one hour
+  int max_moves_per_pod = 3;                                 // moves for one pod
+  int max_moves_per_hour = 20, max_moves_per_namespace = 5;  // limits for one hour
   size_t remembered_decisions = 1000;
   RelocationConfig relocations;
   SignalConfig signal;

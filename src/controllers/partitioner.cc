@@ -101,13 +101,13 @@ std::string FirstOf(const std::vector<std::string>& problems) {
   return text;
 }
 
-std::string ResultName(FlightNotice::Kind kind) {
+std::string ResultName(PlanNotice::Kind kind) {
   switch (kind) {
-    case FlightNotice::Kind::kApplied:
+    case PlanNotice::Kind::kApplied:
       return "applied";
-    case FlightNotice::Kind::kPartial:
+    case PlanNotice::Kind::kPartial:
       return "partial";
-    case FlightNotice::Kind::kSilent:
+    case PlanNotice::Kind::kSilent:
       return "silent";
   }
   return "";
@@ -125,10 +125,10 @@ Partitioner::Partitioner(const PartitionerConfig& config, scheduling::FrameworkC
       frameworks_(std::move(frameworks)),
       catalogue_(catalogue),
       metrics_(metrics),
-      flights_({config.ack_deadline, config.longest_pause}),
-      claims_({config.claim_deadline, config.longest_pause}),
+      pending_plans_({config.plan_ack_timeout, config.max_pause}),
+      reservations_({config.slice_reservation_timeout, config.max_pause}),
       batch_({config.batch_idle, config.batch_timeout}),
-      repairs_({config.repair_pause, config.longest_pause}, catalogue),
+      repairs_({config.repair_pause, config.max_pause}, catalogue),
       events_("nos-partitioner", config.writes_per_call) {}
 
 reconcile::ReconcileResult Partitioner::Reconcile(const std::string&,
@@ -138,7 +138,7 @@ reconcile::ReconcileResult Partitioner::Reconcile(const std::string&,
   //    and overdue plans, expired reservations.
   const Time now = clock.Now();
   const std::vector<Node> nodes = written_.Newest(*view.nodes.Snapshot());
-  Learn(nodes, view, now);
+  ObserveNodes(nodes, view, now);
   // 2. Repair invalid specs first: a plan must not be based on requests that no agent can carry
   //    out.
   if (RepairSpecs(nodes, client, clock)) return reconcile::ReconcileResult::Again(Duration::zero());
@@ -162,20 +162,22 @@ Time Partitioner::PlanDue(const reconcile::Listers& view, Time now) {
   if (batch_.RestsUntil() > now) return batch_.RestsUntil();
   std::set<std::string> names;
   for (const Pod& pod : Waiting(view, now)) names.insert(pod->Key() + "/" + pod->meta.uid);
-  const bool idle = names.empty() && claims_.all().empty();
+  const bool idle = names.empty() && reservations_.all().empty();
   batch_.Update(std::move(names), now);
   return idle || !News(view, now) ? Time::max() : batch_.Due(now);
 }
 
-void Partitioner::Learn(const std::vector<Node>& nodes, const reconcile::Listers& view, Time now) {
+void Partitioner::ObserveNodes(const std::vector<Node>& nodes, const reconcile::Listers& view,
+                               Time now) {
   gives_whole_ = std::ranges::any_of(nodes, [](const Node& node) {
     return cluster::SharingModeOf(*node) == cluster::SharingMode::kHybrid;
   });
-  for (const FlightNotice& notice : flights_.Update(nodes, now)) TakeIn(notice, now);
+  for (const PlanNotice& notice : pending_plans_.Update(nodes, now)) TakeIn(notice, now);
   const auto find = [&](const std::string& key) { return view.pods.Get(key); };
-  for (const Claim& missed : claims_.Update(find, now)) {
+  for (const SliceReservation& missed : reservations_.Update(find, now)) {
     if (!AsksForSlices(*missed.pod, gives_whole_)) continue;
-    events_.Say(events::SliceReservationExpired(*missed.pod, missed.node, config_.claim_deadline));
+    events_.Add(events::SliceReservationExpired(*missed.pod, missed.node,
+                                                config_.slice_reservation_timeout));
   }
   events_.verdicts().Forget(view);
 }
@@ -210,7 +212,7 @@ void Partitioner::TakeRepair(const Repairs::Found& found, const Result<Json>& an
   }
   Keep(*answer);
   const std::string what = FirstOf(found.repair.problems);
-  events_.Say(events::SpecRepaired(name, what));
+  events_.Add(events::SpecRepaired(name, what));
   Decision decision;
   decision.time = now;
   decision.node = name;
@@ -224,25 +226,25 @@ void Partitioner::Keep(const Json& written) {
   if (node.ok()) written_.Wrote(std::make_shared<const cluster::Node>(std::move(node).value()));
 }
 
-void Partitioner::TakeIn(const FlightNotice& notice, Time now) {
+void Partitioner::TakeIn(const PlanNotice& notice, Time now) {
   Decision decision;
   decision.time = now;
   decision.plan_id = notice.plan;
   decision.node = notice.node;
   if (metrics_ != nullptr) metrics_->Count(kAnswers, {{"result", ResultName(notice.kind)}});
   switch (notice.kind) {
-    case FlightNotice::Kind::kApplied:
-      claims_.Renew(notice.node, now);
+    case PlanNotice::Kind::kApplied:
+      reservations_.Renew(notice.node, now);
       decision.note = "applied";
       break;
-    case FlightNotice::Kind::kPartial:
-      claims_.DropNode(notice.node);
+    case PlanNotice::Kind::kPartial:
+      reservations_.DropNode(notice.node);
       decision.note = "partial: " + reconcile::Describe(notice.obstacles);
       break;
-    case FlightNotice::Kind::kSilent:
-      claims_.DropNode(notice.node);
+    case PlanNotice::Kind::kSilent:
+      reservations_.DropNode(notice.node);
       decision.note = fmt::format("no answer for {}", FormatAge(notice.waited));
-      events_.Say(events::PlanNotAcknowledged(notice.node, notice.plan, notice.waited));
+      events_.Add(events::PlanNotAcknowledged(notice.node, notice.plan, notice.waited));
       break;
   }
   Record(std::move(decision));
@@ -255,7 +257,7 @@ bool Partitioner::News(const reconcile::Listers& view, Time now) const {
 
 reconcile::ReconcileResult Partitioner::Rest(Time until, Time now) const {
   for (const auto& change :
-       {flights_.NextChange(now), claims_.NextChange(now), repairs_.NextChange(now)}) {
+       {pending_plans_.NextChange(now), reservations_.NextChange(now), repairs_.NextChange(now)}) {
     if (change) until = std::min(until, *change);
   }
   until = std::min(until, events_.Due());
@@ -272,24 +274,25 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::Liste
   nodes_version_ = view.nodes.Version();
   context_version_ = VersionOf(view.around);
   // 1. Take a snapshot and reserve slices for pods that a scheduler has nominated to a node.
-  const cluster::ClusterSnapshot without_claims = SnapshotOf(nodes, view, begin);
-  ClaimForNominated(view, begin);
+  const cluster::ClusterSnapshot without_reservations = SnapshotOf(nodes, view, begin);
+  ReserveForNominated(view, begin);
   // 2. Put valid reservations into the snapshot, so that the plan does not use their slices. Drop
   //    those beyond quota first, then those of gangs that cannot be completed; the slices that the
   //    latter free need a new snapshot.
-  cluster::ClusterSnapshot snapshot = without_claims;
+  cluster::ClusterSnapshot snapshot = without_reservations;
   const bool watches = view.around != nullptr;
-  if (watches) DropClaimsBeyondQuota(view, without_claims);
-  HonourClaims(snapshot, view);
-  if (watches && DropClaimsInVain(*view.pods.Snapshot(), view.around->Collect(), claims_)) {
-    snapshot = without_claims;
-    HonourClaims(snapshot, view);
+  if (watches) DropReservationsBeyondQuota(view, without_reservations);
+  ApplyReservations(snapshot, view);
+  if (watches &&
+      DropReservationsOfBrokenGangs(*view.pods.Snapshot(), view.around->Collect(), reservations_)) {
+    snapshot = without_reservations;
+    ApplyReservations(snapshot, view);
   }
   // 3. Collect the pending pods, plan for them within their quotas, and patch the nodes.
   GangedPods ganged{Waiting(view, begin), {}};
   if (watches) {
     const cluster::ClusterContext around = view.around->Collect();
-    ganged = WithGangs(std::move(ganged.pods), *view.pods.Snapshot(), around, claims_, begin);
+    ganged = WithGangs(std::move(ganged.pods), *view.pods.Snapshot(), around, reservations_, begin);
   }
   const std::vector<Pod>& waiting = ganged.pods;
   bool carried_out = true;
@@ -298,8 +301,8 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::Liste
     planning::PlanOptions options;
     options.objective = config_.objective;
     options.now = begin;
-    options.starvation_after = config_.starvation_after;
-    options.out_of_time = [&] { return clock.Now() - begin >= config_.plan_budget; };
+    options.starvation_after = config_.hold_after;
+    options.out_of_time = [&] { return clock.Now() - begin >= config_.plan_timeout; };
     planning::Plan plan = PlanWithinQuotas(ganged, view, snapshot, options);
     Measure(plan, clock.Now() - begin);
     planned = clock.Now();
@@ -309,10 +312,10 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::Liste
   batch_.Planned(begin, planned);
   replan_at_ = Time::max();
   for (const Pod& pod : waiting) {
-    const Time starving = pod->meta.created + config_.starvation_after;
+    const Time starving = pod->meta.created + config_.hold_after;
     if (starving > begin) replan_at_ = std::min(replan_at_, starving);
   }
-  for (const auto& change : {flights_.NextChange(begin), claims_.NextChange(begin)}) {
+  for (const auto& change : {pending_plans_.NextChange(begin), reservations_.NextChange(begin)}) {
     if (change) replan_at_ = std::min(replan_at_, *change);
   }
   if (!carried_out) replan_at_ = begin;  // as soon as the batch may be planned again
@@ -326,10 +329,10 @@ cluster::ClusterSnapshot Partitioner::SnapshotOf(const std::vector<Node>& nodes,
     const cluster::NodeInfo& info = snapshot.node(i);
     if (!info.gpus.managed) continue;
     const std::string name = info.node->meta.name;
-    cluster::NodeGpus gpus = flights_.InFlight(name) ? AssumeSpec(info) : info.gpus;
+    cluster::NodeGpus gpus = pending_plans_.InFlight(name) ? AssumeSpec(info) : info.gpus;
     for (cluster::Gpu& gpu : gpus.gpus) {
       // A GPU that no agent has reported may have any layout.
-      if (!gpu.reported || flights_.Resting(name, gpu.index, now)) gpu.fixed = true;
+      if (!gpu.reported || pending_plans_.Resting(name, gpu.index, now)) gpu.fixed = true;
     }
     if (gpus.gpus == info.gpus.gpus) continue;
     // Cannot fail: the node is in the snapshot.
@@ -352,8 +355,8 @@ bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& 
   const Time now = clock.Now();
   std::set<std::string> refused;
   Status error;
-  std::erase_if(refusals_said_,
-                [&](const auto& item) { return now - item.second.second >= kSayAgain; });
+  std::erase_if(refusals_reported_,
+                [&](const auto& item) { return now - item.second.second >= kMinEventInterval; });
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     const planning::PlannedNode& planned = plan.nodes[i];
     if (!answers[i].ok()) {
@@ -365,12 +368,12 @@ bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& 
     Keep(*answers[i]);
     const cluster::NodeInfo& info = *snapshot.Find(planned.name);
     const std::string plan_id = reconcile::NextPlanId(*info.node);
-    flights_.Sent(planned.name, plan_id, now);
+    pending_plans_.Sent(planned.name, plan_id, now);
     Announce(planned, info, plan_id, now);
   }
   for (planning::PodOutcome& outcome : plan.pods) {
     if (outcome.placed && refused.contains(outcome.node)) continue;
-    if (outcome.placed) claims_.Add(outcome.pod, outcome.node, now);
+    if (outcome.placed) reservations_.Add(outcome.pod, outcome.node, now);
     if (AsksForSlices(*outcome.pod, gives_whole_)) events_.verdicts().Add(std::move(outcome), now);
   }
   if (!error.ok()) {
@@ -392,20 +395,20 @@ void Partitioner::Announce(const planning::PlannedNode& planned, const cluster::
                                 decision.after));
     Record(std::move(decision));
   }
-  events_.Say(events::Repartitioning(planned.name, plan_id, Join(parts, "; ")));
+  events_.Add(events::Repartitioning(planned.name, plan_id, Join(parts, "; ")));
 }
 
 // Publishes an Event unless the write was a mere conflict, the API server did not answer (it would
 // not take the Event either), or an Event with the same code was published recently. Codes are
 // compared because messages contain ports and times, so equal texts never repeat.
 void Partitioner::TakeRefusal(const std::string& node, const Status& why, Time now) {
-  if (!flights_.Refused(node, why.code(), now)) return;
+  if (!pending_plans_.Refused(node, why.code(), now)) return;
   if (metrics_ != nullptr) metrics_->Count(kAnswers, {{"result", "refused"}});
   if (why.code() == Code::kDeadline) return;
-  const auto said = refusals_said_.find(node);
-  if (said != refusals_said_.end() && said->second.first == why.code()) return;
-  refusals_said_[node] = {why.code(), now};
-  events_.Say(events::PlanRefused(node, why));
+  const auto reported = refusals_reported_.find(node);
+  if (reported != refusals_reported_.end() && reported->second.first == why.code()) return;
+  refusals_reported_[node] = {why.code(), now};
+  events_.Add(events::PlanRefused(node, why));
 }
 
 void Partitioner::Measure(const planning::Plan& plan, Duration took) const {

@@ -62,12 +62,12 @@ struct PartitionerConfig {
   Duration batch_idle = std::chrono::milliseconds(300);
   Duration batch_timeout = std::chrono::seconds(3);
   // Time limit of one planning run; the best plan found by then is used.
-  Duration plan_budget = std::chrono::seconds(5);
-  Duration ack_deadline = std::chrono::seconds(60);
+  Duration plan_timeout = std::chrono::seconds(5);
+  Duration plan_ack_timeout = std::chrono::seconds(60);
   // Lifetime of a slice reservation if the pod is not bound.
-  Duration claim_deadline = std::chrono::seconds(60);
-  Duration starvation_after = std::chrono::minutes(10);
-  Duration longest_pause = std::chrono::minutes(10);  // upper limit of every back-off
+  Duration slice_reservation_timeout = std::chrono::seconds(60);
+  Duration hold_after = std::chrono::minutes(10);
+  Duration max_pause = std::chrono::minutes(10);  // upper limit of every back-off
   size_t writes_per_call = 50;  // conditions and Events, or repaired nodes, before control returns
   Duration repair_pause = std::chrono::seconds(1);  // back-off of a node after its first repair
   size_t remembered_decisions = 1000;
@@ -107,11 +107,11 @@ class Partitioner final : public reconcile::Reconciler {
   using Pod = std::shared_ptr<const cluster::Pod>;
   using Node = std::shared_ptr<const cluster::Node>;
 
-  void Learn(const std::vector<Node>& nodes, const reconcile::Listers& view, Time now);
+  void ObserveNodes(const std::vector<Node>& nodes, const reconcile::Listers& view, Time now);
   bool RepairSpecs(const std::vector<Node>& nodes, kube::Client& client, const Clock& clock);
   void TakeRepair(const Repairs::Found& found, const Result<Json>& answer, Time now);
   void Keep(const Json& written);
-  void TakeIn(const FlightNotice& notice, Time now);
+  void TakeIn(const PlanNotice& notice, Time now);
   std::vector<Pod> Waiting(const reconcile::Listers& view, Time now) const;
   bool News(const reconcile::Listers& view, Time now) const;
   Time PlanDue(const reconcile::Listers& view, Time now);
@@ -121,15 +121,15 @@ class Partitioner final : public reconcile::Reconciler {
   planning::Plan PlanWithinQuotas(const GangedPods& waiting, const reconcile::Listers& view,
                                   const cluster::ClusterSnapshot& snapshot,
                                   const planning::PlanOptions& options);
-  void DropClaimsBeyondQuota(const reconcile::Listers& view,
-                             const cluster::ClusterSnapshot& snapshot);
+  void DropReservationsBeyondQuota(const reconcile::Listers& view,
+                                   const cluster::ClusterSnapshot& snapshot);
   void PlanFor(const std::vector<Node>& nodes, const reconcile::Listers& view, kube::Client& client,
                const Clock& clock);
   cluster::ClusterSnapshot SnapshotOf(const std::vector<Node>& nodes,
                                       const reconcile::Listers& view, Time now);
   static bool IsEmptied(const std::string& node, const reconcile::Listers& view);
-  void ClaimForNominated(const reconcile::Listers& view, Time now);
-  void HonourClaims(cluster::ClusterSnapshot& snapshot, const reconcile::Listers& view);
+  void ReserveForNominated(const reconcile::Listers& view, Time now);
+  void ApplyReservations(cluster::ClusterSnapshot& snapshot, const reconcile::Listers& view);
   bool CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot, kube::Client& client,
                 const Clock& clock);
   void Announce(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
@@ -142,15 +142,15 @@ class Partitioner final : public reconcile::Reconciler {
   const scheduling::FrameworkChoice frameworks_;
   const gpu::Catalogue& catalogue_;
   Metrics* metrics_;
-  PendingPlans flights_;
+  PendingPlans pending_plans_;
   bool gives_whole_ = false;  // a node creates instances of whole GPUs (hybrid partitioning)
-  SliceReservations claims_;
+  SliceReservations reservations_;
   Batch batch_;
   Repairs repairs_;
   reconcile::Pace repairing_;
   // By node: error code and time of the last Event about a refused plan. Entries older than
-  // kSayAgain are dropped.
-  std::map<std::string, std::pair<Code, Time>> refusals_said_;
+  // kMinEventInterval are dropped.
+  std::map<std::string, std::pair<Code, Time>> refusals_reported_;
   EventQueue events_;
   reconcile::ReadYourWrites<cluster::Node> written_;
   // Cache versions at the last plan.

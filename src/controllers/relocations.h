@@ -57,14 +57,14 @@ inline constexpr std::string_view kMovedFrom = "nos.nebuly.com/moved";
 inline constexpr std::string_view kPlaceholder = "nos.nebuly.com/placeholder";
 
 struct RelocationConfig {
-  std::string ns = "nos";                              // namespace of placeholders
-  std::string image;                                   // of placeholders
-  std::vector<std::string> command;                    // of placeholders; empty: the image's own
-  Duration hold_deadline = std::chrono::minutes(3);    // until all places are held
-  Duration drain_deadline = std::chrono::minutes(15);  // until budgets allow all evictions
+  std::string ns = "nos";                             // namespace of placeholders
+  std::string image;                                  // of placeholders
+  std::vector<std::string> command;                   // of placeholders; empty: the image's own
+  Duration hold_timeout = std::chrono::minutes(3);    // until all places are held
+  Duration drain_timeout = std::chrono::minutes(15);  // until budgets allow all evictions
   // Until a controller creates the successor.
-  Duration successor_deadline = std::chrono::seconds(30);
-  Duration evict_again = std::chrono::seconds(5);  // back-off after a refused eviction
+  Duration successor_timeout = std::chrono::seconds(30);
+  Duration eviction_retry = std::chrono::seconds(5);  // back-off after a refused eviction
   planning::MobilityRules rules;
   // For placeholders. It should be a class with preemptionPolicy Never and a value that is never
   // preempted. Empty: the class of the moved pod, for which kube-scheduler may preempt; nos's

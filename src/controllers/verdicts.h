@@ -22,7 +22,7 @@ namespace nos::controllers {
 // the pod.
 inline constexpr std::string_view kPartitionedCondition = "nos.nebuly.com/Partitioned";
 // An Event is not repeated within this time, because every new text creates a new object.
-inline constexpr Duration kSayAgain = std::chrono::minutes(5);
+inline constexpr Duration kMinEventInterval = std::chrono::minutes(5);
 
 class Verdicts {
  public:

@@ -30,12 +30,12 @@ Duration Exporter::Step(Time now) {
   if (oldest_ == 0) sent = Next();
   ShowLag();
   if (sent.ok() && oldest_ == 0) {
-    Say(sent);
+    LogOutcome(sent);
     return kIdle;
   }
   Duration wish{};
   if (sent.ok()) sent = sink_.Send(now, wish);
-  Say(sent);
+  LogOutcome(sent);
   if (!sent.ok()) {
     not_before_ = now + Pause(wish);
     return not_before_ - now;
@@ -67,15 +67,15 @@ Duration Exporter::Pause(Duration wish) {
                   std::min(wish, Duration(std::chrono::minutes(10))));
 }
 
-void Exporter::Say(const Status& trouble) {
-  if (!trouble.ok() && trouble.message() != trouble_.message()) {
+void Exporter::LogOutcome(const Status& outcome) {
+  if (!outcome.ok() && outcome.message() != trouble_.message()) {
     Log(LogLevel::kWarn, "failed to export telemetry, keeping it in the journal",
-        {{"export", name_}, {"error", trouble.message()}});
+        {{"export", name_}, {"error", outcome.message()}});
   }
-  if (trouble.ok() && !trouble_.ok()) {
+  if (outcome.ok() && !trouble_.ok()) {
     Log(LogLevel::kInfo, "resumed export of telemetry", {{"export", name_}});
   }
-  trouble_ = trouble;
+  trouble_ = outcome;
 }
 
 void Exporter::ShowLag() {

@@ -49,7 +49,7 @@ class Exporter {
  private:
   Status Next();
   Duration Pause(Duration wish);
-  void Say(const Status& trouble);
+  void LogOutcome(const Status& outcome);
   void ShowLag();
 
   const std::string name_;

@@ -157,7 +157,7 @@ Duration Walkai::Step(Time now) {
   auto snapshot = Snapshot();
   Status pushed = snapshot.status();
   if (snapshot.ok() && !snapshot->is_null()) pushed = Push(*snapshot);
-  Say(pushed);
+  LogOutcome(pushed);
   if (pushed.ok()) {
     pushed_at_ = begin;
     Taken();
@@ -276,13 +276,13 @@ Status Walkai::Push(const Json& snapshot) {
                                           answer->code, Shortened(answer->text, kMaxWords))};
 }
 
-void Walkai::Say(const Status& trouble) {
-  if (!trouble.ok() && trouble.message() != trouble_.message()) {
+void Walkai::LogOutcome(const Status& outcome) {
+  if (!outcome.ok() && outcome.message() != trouble_.message()) {
     Log(LogLevel::kWarn, "failed to send snapshot to walk:ai, retrying with the next one",
-        {{"error", trouble.message()}});
+        {{"error", outcome.message()}});
   }
-  if (trouble.ok() && !trouble_.ok()) Log(LogLevel::kInfo, "resumed snapshots to walk:ai");
-  trouble_ = trouble;
+  if (outcome.ok() && !trouble_.ok()) Log(LogLevel::kInfo, "resumed snapshots to walk:ai");
+  trouble_ = outcome;
 }
 
 }  // namespace nos::exports

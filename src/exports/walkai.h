@@ -59,7 +59,7 @@ class Walkai {
   Result<Json> EndOf(int64_t cluster, const telemetryserver::Event& event);
   void Taken();
   Status Push(const Json& snapshot);
-  void Say(const Status& trouble);
+  void LogOutcome(const Status& outcome);
 
   const WalkaiOptions options_;
   telemetryserver::Recorder& recorder_;

@@ -2,7 +2,7 @@
 // costly ones. Every moved pod has a place on another node before it moves.
 //
 //   const MovePlan plan = PlanMoves(snapshot, unplaced, frameworks, plan_options, options);
-//   for (const PodMoves& relief : plan.reliefs) ...   // all of its moves, or none
+//   for (const PodMoves& pod_moves : plan.pod_moves) ...   // all of its moves, or none
 //
 // Each PodMoves is the moves for one pending pod. Pending pods are handled one after the other in
 // the order of a plan (planner.h), and later ones see what earlier ones use. A pod moves at most
@@ -15,7 +15,7 @@
 // moves is chosen; of equally many, the set with the less important pods, then with more pods over
 // their quota, then with fewer resources. This is proven for nodes with up to about 30 movable pods
 // that could help. On nodes with more, one sufficient set is found step by step. The pods that a
-// gang lacks are handled as a whole, one pod after the other, with most_moves in all; the gang's
+// gang lacks are handled as a whole, one pod after the other, with max_moves in all; the gang's
 // other pods are handled as single pods.
 //
 // Pure: the same input gives the same plan, except for `out_of_time`.
@@ -34,9 +34,9 @@ namespace nos::planning {
 
 struct MoveOptions {
   MobilityRules rules;
-  int most_moves = 3;     // per pending pod or gang
-  int most_reliefs = 10;  // per plan
-  int most_tries = 200;   // nodes evaluated per pending pod
+  int max_moves = 3;         // per pending pod or gang
+  int max_pods_served = 10;  // per plan
+  int max_tries = 200;       // nodes evaluated per pending pod
   // True if the caller's limits (per hour, per namespace) allow this move in addition to all moves
   // already accepted. `take` is called for the pods of a PodMoves, in order, when they are
   // accepted. Null: no limits.
@@ -64,7 +64,7 @@ struct NoMoveFound {
 };
 
 struct MovePlan {
-  std::vector<PodMoves> reliefs;
+  std::vector<PodMoves> pod_moves;
   std::vector<NoMoveFound> others;  // sorted by pod
   cluster::ClusterSnapshot after;
 };

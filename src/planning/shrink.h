@@ -28,9 +28,9 @@ struct ShrinkOptions {
   MobilityRules rules;
   // Share in use of the scarcest of cpu, memory and GPUs, 0 to 1. Nodes with a higher share are
   // kept.
-  double most_use = 0.5;
-  int most_nodes = 10;   // per plan
-  int most_tries = 100;  // nodes for whose pods targets are searched
+  double utilization_threshold = 0.5;
+  int max_nodes = 10;   // per plan
+  int max_tries = 100;  // nodes for whose pods targets are searched
   // True if the node may be removed now. Null: any node may be.
   std::function<bool(const cluster::NodeInfo&)> may_go;
   std::function<bool()> out_of_time;

@@ -14,7 +14,8 @@ Amounts Of(const std::string& resource, int64_t amount) {
   return amounts;
 }
 
-// Quotas a, b and c of 10 GPUs each; d has no quota. Each row of the table in claim.h is a test.
+// Quotas a, b and c of 10 GPUs each; d has no quota. Each row of the table in entitlement.h is a
+// test.
 class ClaimTest : public ::testing::Test {
  protected:
   ClaimTest() {

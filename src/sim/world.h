@@ -177,7 +177,7 @@ class World {
   bool Step(const Acting& acting);
   void AfterStep(Machine* machine);
   void JudgeGangs();
-  void JudgePartitioning();
+  void CheckPartitioning();
   void Violation(std::string what);
   bool Registered();
   bool HoldersRun();

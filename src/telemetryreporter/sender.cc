@@ -63,7 +63,7 @@ std::optional<Duration> Sender::Step(Time now) {
     (void)spool_.SetAside(envelope->sequence);
     return Duration::zero();
   }
-  Say(sent);
+  LogOutcome(sent);
   if (!sent.ok()) {
     metrics_.Count(kSent, {{"result", "failed"}});
     not_before_ = now + Pause(response.retry_after);
@@ -72,7 +72,7 @@ std::optional<Duration> Sender::Step(Time now) {
   metrics_.Count(kSent, {{"result", "acknowledged"}});
   failures_ = 0;
   if (const Status noted = spool_.Acknowledge(envelope->sequence); !noted.ok()) {
-    Say(noted.Within("telemetry spool"));  // it is sent again
+    LogOutcome(noted.Within("telemetry spool"));  // it is sent again
     not_before_ = now + Pause(Duration::zero());
   }
   return std::max(Duration::zero(), not_before_ - now);
@@ -139,13 +139,13 @@ Duration Sender::Pause(Duration at_least) {
   return std::max(pause, FromSeconds(wish));
 }
 
-void Sender::Say(const Status& trouble) {
-  if (!trouble.ok() && trouble.message() != trouble_.message()) {
+void Sender::LogOutcome(const Status& outcome) {
+  if (!outcome.ok() && outcome.message() != trouble_.message()) {
     Log(LogLevel::kWarn, "failed to send telemetry, buffering in spool",
-        {{"error", trouble.message()}});
+        {{"error", outcome.message()}});
   }
-  if (trouble.ok() && !trouble_.ok()) Log(LogLevel::kInfo, "resumed delivery of telemetry");
-  trouble_ = trouble;
+  if (outcome.ok() && !trouble_.ok()) Log(LogLevel::kInfo, "resumed delivery of telemetry");
+  trouble_ = outcome;
 }
 
 }  // namespace nos::telemetry

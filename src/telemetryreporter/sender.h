@@ -51,7 +51,7 @@ class Sender {
   Status Send(const SpooledEnvelope& envelope, Time now, kube::ApiResponse& response);
   Status ReadAnswer(const kube::ApiResponse& response, const SpooledEnvelope& envelope);
   Duration Pause(Duration at_least);
-  void Say(const Status& trouble);
+  void LogOutcome(const Status& outcome);
 
   const SenderOptions options_;
   Spool& spool_;

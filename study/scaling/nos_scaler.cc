@@ -270,17 +270,17 @@ class NosScaler : public Scaler {
     options.out_of_time = Patience();
     planning::MovePlan plan =
         planning::PlanMoves(snapshot_, PodsOf(jobs), framework_, OptionsNow(), options);
-    std::set<int> relieved;
-    for (const planning::PodMoves& relief : plan.reliefs) {
-      MoveAll(relief.moves);
-      relieved.insert(relief.pod);
+    std::set<int> served_pods;
+    for (const planning::PodMoves& pod_moves : plan.pod_moves) {
+      MoveAll(pod_moves.moves);
+      served_pods.insert(pod_moves.pod);
       // The moved jobs must run on their new nodes first.
-      Run(jobs[relief.pod], relief.node, relief.devices, stage_.options().restart_seconds);
+      Run(jobs[pod_moves.pod], pod_moves.node, pod_moves.devices, stage_.options().restart_seconds);
     }
     snapshot_ = std::move(plan.after);
     std::vector<int> left;
     for (size_t i = 0; i < jobs.size(); ++i) {
-      if (!relieved.contains(static_cast<int>(i))) left.push_back(jobs[i]);
+      if (!served_pods.contains(static_cast<int>(i))) left.push_back(jobs[i]);
     }
     return left;
   }
@@ -354,8 +354,8 @@ class NosScaler : public Scaler {
     // 1. Record since when each quiet node could be removed. All nodes are checked together, since
     //    one may need the capacity of another.
     planning::ShrinkOptions options;
-    options.most_use = kMaxUse;
-    options.most_nodes = static_cast<int>(snapshot_.size());
+    options.utilization_threshold = kMaxUse;
+    options.max_nodes = static_cast<int>(snapshot_.size());
     options.out_of_time = Patience();
     options.may_go = [this](const cluster::NodeInfo& node) {
       return quiet_.contains(node_of_.at(node.node->meta.name));
@@ -374,7 +374,7 @@ class NosScaler : public Scaler {
     // 2. Remove nodes that are due. They need a plan of their own, because the first one also
     // empties
     //    nodes that are not due.
-    options.most_nodes = kMaxEmptied;
+    options.max_nodes = kMaxEmptied;
     options.out_of_time = Patience();
     options.may_go = [this](const cluster::NodeInfo& node) {
       return IsDue(node_of_.at(node.node->meta.name));

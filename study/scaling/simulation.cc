@@ -84,7 +84,7 @@ ScalingReport ReportOf(const Stage& stage, std::span<const ScalingJob> jobs,
   report.mean_wait = std::accumulate(waits.begin(), waits.end(), 0.0) /
                      static_cast<double>(std::max<size_t>(waits.size(), 1));
   report.p95_wait = At95(waits);
-  report.most_nodes = stage.most_nodes();
+  report.max_nodes = stage.max_nodes();
   report.moves = stage.moves();
   return report;
 }

@@ -60,7 +60,7 @@ struct ScalingReport {
   double cost = 0;             // GPU-hours of the nodes
   double mean_wait = 0,
          p95_wait = 0;  // seconds between arrival and end in which the job did not run
-  int most_nodes = 0;
+  int max_nodes = 0;
   int moves = 0;
 };
 

@@ -48,7 +48,7 @@ TEST(ScalingTest, BaselineRunsOneJobOnOneNode) {
   EXPECT_EQ(NodeSeconds(report), 1300);
   EXPECT_DOUBLE_EQ(report.mean_wait, 105);
   EXPECT_DOUBLE_EQ(report.p95_wait, 105);
-  EXPECT_EQ(report.most_nodes, 1);
+  EXPECT_EQ(report.max_nodes, 1);
   EXPECT_NEAR(report.asked_gpu_hours, 1000 / 3600.0, 1e-9);
   EXPECT_NEAR(report.cost, 1300 / 3600.0, 1e-9);
 }
@@ -59,7 +59,7 @@ TEST(ScalingTest, NosRunsOneJobOnOneNode) {
     const ScalingReport report = Simulate({Whole(5, 1000)}, With(policy));
     EXPECT_EQ(NodeSeconds(report), 1310) << ScalingPolicyName(policy);
     EXPECT_DOUBLE_EQ(report.mean_wait, 120);
-    EXPECT_EQ(report.most_nodes, 1);
+    EXPECT_EQ(report.max_nodes, 1);
     EXPECT_EQ(report.moves, 0);
   }
 }
@@ -89,12 +89,12 @@ TEST(ScalingTest, NosRepartitionsIdleGpuBeforeAddingNode) {
   const ScalingReport fixed = Simulate(jobs, With(kBaseline, "2x3g"));
   EXPECT_EQ(NodeSeconds(fixed), 1390 + 1300);
   EXPECT_DOUBLE_EQ(fixed.mean_wait, (105 + 100) / 2.0);
-  EXPECT_EQ(fixed.most_nodes, 2);
+  EXPECT_EQ(fixed.max_nodes, 2);
   for (const ScalingPolicy policy : kOfNos) {
     const ScalingReport repartition = Simulate(jobs, With(policy));
     EXPECT_EQ(NodeSeconds(repartition), 2410 - 15) << ScalingPolicyName(policy);
     EXPECT_DOUBLE_EQ(repartition.mean_wait, (120 + 10) / 2.0);
-    EXPECT_EQ(repartition.most_nodes, 1);
+    EXPECT_EQ(repartition.max_nodes, 1);
   }
 }
 
@@ -173,10 +173,10 @@ TEST(ScalingTest, MovesJobForPendingOneInsteadOfAddingNode) {
   ScalingOptions options = With(ScalingPolicy::kRepartitionScaleDown);
   options.window = 2000;  // no node is removed before
   const ScalingReport grows = Simulate(jobs, options);
-  EXPECT_EQ(grows.most_nodes, 3);
+  EXPECT_EQ(grows.max_nodes, 3);
   options.policy = ScalingPolicy::kAll;
   const ScalingReport moves = Simulate(jobs, options);
-  EXPECT_EQ(moves.most_nodes, 2);
+  EXPECT_EQ(moves.max_nodes, 2);
   EXPECT_EQ(moves.moves, 1);
   EXPECT_DOUBLE_EQ(moves.mean_wait, (3 * 120 + 60 + 70) / 4.0);
   EXPECT_LT(moves.cost, grows.cost);
@@ -206,7 +206,7 @@ TEST(ScalingTest, PoolsRespectMaximum) {
   const std::vector<ScalingJob> jobs(11, Whole(5, 1000));
   for (const ScalingPolicy policy : ScalingPolicies()) {
     const ScalingReport report = Simulate(jobs, With(policy));
-    EXPECT_EQ(report.most_nodes, 10) << ScalingPolicyName(policy);
+    EXPECT_EQ(report.max_nodes, 10) << ScalingPolicyName(policy);
     EXPECT_EQ(report.jobs, 11U);
   }
 }
@@ -225,7 +225,7 @@ TEST(ScalingTest, EveryPolicyServesAllJobsOfRandomBursts) {
       EXPECT_GE(report.cost, report.asked_gpu_hours);
       EXPECT_GT(report.mean_wait, 0);
       EXPECT_GE(report.p95_wait, 0);
-      EXPECT_GE(report.most_nodes, 1);
+      EXPECT_GE(report.max_nodes, 1);
     }
   }
 }

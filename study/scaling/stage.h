@@ -109,7 +109,7 @@ class Stage {
   // The results of the run.
   const std::vector<StageAction>& log() const { return log_; }
   const std::vector<double>& waits() const { return waits_; }  // by job; seconds without running
-  int most_nodes() const { return most_; }
+  int max_nodes() const { return most_; }
   int moves() const { return moves_; }
   size_t ended() const { return ended_; }
 

@@ -24,7 +24,7 @@ Json RunToJson(const ScalingReport& run) {
                     {"cost", run.cost},
                     {"meanWaitSeconds", run.mean_wait},
                     {"p95WaitSeconds", run.p95_wait},
-                    {"mostNodes", run.most_nodes},
+                    {"mostNodes", run.max_nodes},
                     {"moves", run.moves}};
 }
 
@@ -65,7 +65,7 @@ void AddRuns(const std::vector<const ScalingReport*>& runs, TextTable& table) {
                 mean([](const ScalingReport& r) { return r.cost; }), Spread(runs),
                 mean([](const ScalingReport& r) { return r.mean_wait; }),
                 mean([](const ScalingReport& r) { return r.p95_wait; }),
-                mean([](const ScalingReport& r) { return r.most_nodes; }),
+                mean([](const ScalingReport& r) { return r.max_nodes; }),
                 mean([](const ScalingReport& r) { return r.moves; }),
                 mean([](const ScalingReport& r) { return r.jobs; })});
 }

@@ -101,7 +101,7 @@ TEST(ScalingStudyTest, TableFitsHundredColumns) {
     runs.push_back(Report(policy, 600, 23'456.78, 1234.56, IsBaseline(policy) ? "balanced" : ""));
     runs.back().node_hours = 12'345.6;
     runs.back().p95_wait = 2345.6;
-    runs.back().most_nodes = 123;
+    runs.back().max_nodes = 123;
     runs.back().moves = 1234;
     runs.back().jobs = 8000;
     runs.back().asked_gpu_hours = 20'000;

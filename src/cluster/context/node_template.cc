@@ -235,8 +235,8 @@ Json MergePatchOf(const Json& from, const Json& to) {
 
 }  // namespace
 
-std::optional<NodeTemplate> Learn(const NodePool& pool, std::span<const NodePtr> nodes,
-                                  std::span<const PodPtr> pods) {
+std::optional<NodeTemplate> RecordTemplate(const NodePool& pool, std::span<const NodePtr> nodes,
+                                           std::span<const PodPtr> pods) {
   // 1. Select the pool's usable nodes, sorted by name: a tie in step 2 goes to the first.
   const NodeTemplate* remembered = Remembered(pool);
   std::vector<const Node*> own;
@@ -301,7 +301,7 @@ std::vector<std::shared_ptr<const NodePool>> Described(
   for (std::shared_ptr<const NodePool>& pool : pools) {
     if (pool->learns) {
       NodePool learned = *pool;
-      learned.learned = Learn(learned, left, pods);
+      learned.learned = RecordTemplate(learned, left, pods);
       pool = std::make_shared<const NodePool>(WithTemplate(std::move(learned)));
     }
     std::erase_if(left, [&](const NodePtr& node) { return IsOf(*pool, *node); });

@@ -50,7 +50,7 @@ class NodeTemplateTest : public ::testing::Test {
     pods_.push_back(pod);
     return *pod;
   }
-  std::optional<NodeTemplate> Learned() const { return Learn(pool_, nodes_, pods_); }
+  std::optional<NodeTemplate> Learned() const { return RecordTemplate(pool_, nodes_, pods_); }
   // The cpu of the learned template; "" if there is none.
   std::string Cpu() const {
     const auto known = Learned();
@@ -261,7 +261,7 @@ TEST_F(NodeTemplateTest, UnusableTemplateIsIgnoredAndReplaced) {
     const NodePool pool = ReadBack(ParseYaml(yaml)->front());
     EXPECT_EQ(pool.learned, NodeTemplate()) << yaml;
     EXPECT_FALSE(IsDescribed(WithTemplate(pool))) << yaml;
-    EXPECT_FALSE(Learn(pool, {}, {})) << yaml;
+    EXPECT_FALSE(RecordTemplate(pool, {}, {})) << yaml;
     EXPECT_TRUE(PatchOf(pool.learned, NodeTemplate{{}, {{"cpu", Quantity()}}, {}, {}}).is_null());
   }
 }

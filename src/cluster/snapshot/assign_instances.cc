@@ -54,7 +54,7 @@ void SwitchFor(Gpu& gpu, std::string_view resource) {
 }
 
 // Assigns an instance that is nominated for the pod, at its placement, unless another pod holds it.
-bool ClaimPromised(NodeInfo& info, std::string_view resource, const Pod& pod) {
+bool AssignPromised(NodeInfo& info, std::string_view resource, const Pod& pod) {
   for (const PromisedInstance& promised : pod.promised) {
     const auto gpu = std::ranges::find(info.gpus.gpus, promised.gpu, &Gpu::index);
     if (gpu == info.gpus.gpus.end()) continue;
@@ -113,10 +113,10 @@ bool AssumeAnywhere(NodeInfo& info, std::string_view resource, const std::string
   return false;
 }
 
-bool ClaimOne(std::string_view resource, const Pod& holder, Prefer prefer, WantedLayouts& wanted,
-              NodeInfo& info) {
+bool AssignOne(std::string_view resource, const Pod& holder, Prefer prefer, WantedLayouts& wanted,
+               NodeInfo& info) {
   const std::string pod = holder.Key();
-  if (ClaimPromised(info, resource, holder)) return true;
+  if (AssignPromised(info, resource, holder)) return true;
   const bool used_first = prefer == Prefer::kUsed;
   Instance* instance = FindInstance(info.gpus, resource, used_first ? Find::kUsed : Find::kFree);
   if (instance == nullptr) {
@@ -167,13 +167,13 @@ void MarkLeft(const std::vector<std::shared_ptr<const Pod>>& pods, NodeGpus& gpu
   }
 }
 
-void ClaimInstances(const Pod& pod, const ResourceVector& requests, Prefer prefer,
-                    WantedLayouts& wanted, NodeInfo& info) {
+void AssignInstances(const Pod& pod, const ResourceVector& requests, Prefer prefer,
+                     WantedLayouts& wanted, NodeInfo& info) {
   for (const auto& [id, amount] : requests.entries()) {
     if (!IsManagedOn(info, id)) continue;
     const std::string& resource = ResourceName(id);
     for (int64_t i = HeldOf(info.gpus, pod.Key(), resource); i < amount; ++i) {
-      if (ClaimOne(resource, pod, prefer, wanted, info)) continue;
+      if (AssignOne(resource, pod, prefer, wanted, info)) continue;
       info.gpus.problems.push_back(fmt::format(
           "pod {} holds {} of {}, but no GPU of the node shows or has room for them all", pod.Key(),
           amount, resource));

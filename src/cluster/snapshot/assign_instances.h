@@ -25,7 +25,7 @@ void MarkLeft(const std::vector<std::shared_ptr<const Pod>>& pods, NodeGpus& gpu
 
 // Marks an instance as used by this pod for each one that it requests (see snapshot.h), in addition
 // to those that it holds already.
-void ClaimInstances(const Pod& pod, const ResourceVector& requests, Prefer prefer,
-                    WantedLayouts& wanted, NodeInfo& info);
+void AssignInstances(const Pod& pod, const ResourceVector& requests, Prefer prefer,
+                     WantedLayouts& wanted, NodeInfo& info);
 
 }  // namespace nos::cluster

@@ -14,26 +14,25 @@ void DescribeGrowth(ConfigFields& f, controllers::AutoscalerConfig& c) {
       "settleSeconds", c.settle, milliseconds(10), hours(1),
       "Time that a pod must be unschedulable before nodes are added. Repartitioning comes first.");
   f.Renamed("planBudgetSeconds", "planTimeoutSeconds");
-  f.Seconds("planTimeoutSeconds", c.plan_budget, milliseconds(10), minutes(10),
+  f.Seconds("planTimeoutSeconds", c.plan_timeout, milliseconds(10), minutes(10),
             "Time limit of one planning run. When it expires, the best plan so far is used.");
   f.Renamed("readPoolsSeconds", "poolSyncIntervalSeconds");
   f.Seconds(
-      "poolSyncIntervalSeconds", c.read_again, seconds(1), hours(1),
+      "poolSyncIntervalSeconds", c.pool_sync_interval, seconds(1), hours(1),
       "Interval of reading the desired number of nodes from a pool's scaled object or webhook.");
   f.Renamed("leastPatienceSeconds", "minProvisionTimeoutSeconds");
-  f.Seconds("minProvisionTimeoutSeconds", c.least_patience, seconds(1), hours(24),
+  f.Seconds("minProvisionTimeoutSeconds", c.min_provision_timeout, seconds(1), hours(24),
             "Minimum provisioning timeout. Nodes are late after twice their pool's startSeconds, "
             "but not earlier.");
-  const Duration usual = c.close_for;
+  const Duration usual = c.backoff;
   f.Renamed("closeSeconds", "backoffSeconds");
-  f.Seconds("backoffSeconds", c.close_for, seconds(1), hours(24),
+  f.Seconds("backoffSeconds", c.backoff, seconds(1), hours(24),
             "Back-off of a pool whose nodes do not appear. It doubles with each failure.");
-  c.longest_close =
-      std::max(c.longest_close, c.close_for);  // unless the file sets maxBackoffSeconds
+  c.max_backoff = std::max(c.max_backoff, c.backoff);  // unless the file sets maxBackoffSeconds
   f.Renamed("longestCloseSeconds", "maxBackoffSeconds");
-  f.Seconds("maxBackoffSeconds", c.longest_close, seconds(1), hours(24 * 7),
+  f.Seconds("maxBackoffSeconds", c.max_backoff, seconds(1), hours(24 * 7),
             "Maximum back-off. At least backoffSeconds.");
-  if (c.close_for == usual) c.close_for = std::min(usual, c.longest_close);
+  if (c.backoff == usual) c.backoff = std::min(usual, c.max_backoff);
 }
 
 void DescribeShrink(ConfigFields& f, AutoscalerFile& file) {
@@ -44,14 +43,14 @@ void DescribeShrink(ConfigFields& f, AutoscalerFile& file) {
             "meanwhile.");
   f.Renamed("mostUsePercent", "utilizationThresholdPercent");
   f.Number(
-      "utilizationThresholdPercent", file.most_use_percent, 0, 100,
+      "utilizationThresholdPercent", file.utilization_threshold_percent, 0, 100,
       "A node is kept if its pods use more than this percentage of the scarcest of its CPU, memory "
       "and GPUs.");
   f.Renamed("mostEmptied", "maxConcurrentDrains");
-  f.Number("maxConcurrentDrains", file.most_emptied, 1, 100,
+  f.Number("maxConcurrentDrains", file.max_concurrent_drains, 1, 100,
            "Maximum number of nodes drained at the same time.");
   f.Renamed("removalDeadlineSeconds", "removalTimeoutSeconds");
-  f.Seconds("removalTimeoutSeconds", c.removal_deadline, seconds(1), hours(24),
+  f.Seconds("removalTimeoutSeconds", c.removal_timeout, seconds(1), hours(24),
             "Time after its pool shrinks when a node that still exists is reported.");
 }
 
@@ -61,15 +60,15 @@ void DescribeMoves(ConfigFields& f, AutoscalerFile& file) {
   f.Seconds("afterSeconds", c.move_after, milliseconds(10), hours(24),
             "Time that a pod must be pending before pods move for it.");
   f.Renamed("mostPerPod", "maxPerPod");
-  f.Number("maxPerPod", file.most_moves, 1, 20,
+  f.Number("maxPerPod", file.max_moves_per_pod, 1, 20,
            "Maximum number of pods that move for one pending pod.");
   f.Renamed("perHour", "maxPerHour");
-  f.Number("maxPerHour", file.moves_per_hour, 1, 100'000,
+  f.Number("maxPerHour", file.max_moves_per_hour, 1, 100'000,
            "Maximum number of moves per hour in the whole cluster.");
   // Default, unless the file sets maxPerNamespacePerHour.
-  file.moves_per_namespace = std::min(file.moves_per_namespace, file.moves_per_hour);
+  file.max_moves_per_namespace = std::min(file.max_moves_per_namespace, file.max_moves_per_hour);
   f.Renamed("perNamespaceAndHour", "maxPerNamespacePerHour");
-  f.Number("maxPerNamespacePerHour", file.moves_per_namespace, 1, 100'000,
+  f.Number("maxPerNamespacePerHour", file.max_moves_per_namespace, 1, 100'000,
            "Maximum number of moves per hour in one namespace. At most maxPerHour.");
 }
 
@@ -79,18 +78,18 @@ void DescribeRelocations(ConfigFields& f, controllers::RelocationConfig& c) {
       "If true, pods with data on their node (hostPath, emptyDir) may move without an annotation "
       "that allows it. The data is lost.");
   f.Renamed("holdDeadlineSeconds", "holdTimeoutSeconds");
-  f.Seconds("holdTimeoutSeconds", c.hold_deadline, seconds(1), hours(24),
+  f.Seconds("holdTimeoutSeconds", c.hold_timeout, seconds(1), hours(24),
             "Time limit of holding all new places of a move. When it expires, the move is "
             "cancelled and no pod is evicted.");
   f.Renamed("drainDeadlineSeconds", "drainTimeoutSeconds");
   f.Seconds(
-      "drainTimeoutSeconds", c.drain_deadline, seconds(1), hours(24),
+      "drainTimeoutSeconds", c.drain_timeout, seconds(1), hours(24),
       "Time limit of evictions. Pods that their disruption budgets still protect are not moved.");
   f.Renamed("successorDeadlineSeconds", "successorTimeoutSeconds");
-  f.Seconds("successorTimeoutSeconds", c.successor_deadline, seconds(1), hours(1),
+  f.Seconds("successorTimeoutSeconds", c.successor_timeout, seconds(1), hours(1),
             "Time that the new place of an evicted pod is held for its replacement.");
   f.Renamed("evictAgainSeconds", "evictionRetrySeconds");
-  f.Seconds("evictionRetrySeconds", c.evict_again, milliseconds(10), minutes(10),
+  f.Seconds("evictionRetrySeconds", c.eviction_retry, milliseconds(10), minutes(10),
             "Pause after a disruption budget rejects an eviction.");
 }
 
@@ -131,10 +130,10 @@ Status CheckAutoscaler(const AutoscalerFile& file) {
   NOS_RETURN_IF_ERROR(CheckLeader(file.leader));
   NOS_RETURN_IF_ERROR(CheckPoolWebhook(file.webhook));
   const controllers::AutoscalerConfig& c = file.controller;
-  if (c.longest_close < c.close_for) {
+  if (c.max_backoff < c.backoff) {
     return Invalid("maxBackoffSeconds: must be at least backoffSeconds");
   }
-  if (file.moves_per_namespace > file.moves_per_hour) {
+  if (file.max_moves_per_namespace > file.max_moves_per_hour) {
     return Invalid("moves.maxPerNamespacePerHour: must be at most moves.maxPerHour");
   }
   return Status::Ok();
@@ -143,11 +142,11 @@ Status CheckAutoscaler(const AutoscalerFile& file) {
 controllers::AutoscalerConfig OptionsOf(const AutoscalerFile& file) {
   controllers::AutoscalerConfig c = file.controller;
   c.objective = planning::FindObjective(file.objective).value_or(planning::Objective::kPods);
-  c.most_use = static_cast<double>(file.most_use_percent) / 100;
-  c.most_emptied = static_cast<int>(file.most_emptied);
-  c.most_moves = static_cast<int>(file.most_moves);
-  c.moves_per_hour = static_cast<int>(file.moves_per_hour);
-  c.moves_per_namespace = static_cast<int>(file.moves_per_namespace);
+  c.utilization_threshold = static_cast<double>(file.utilization_threshold_percent) / 100;
+  c.max_concurrent_drains = static_cast<int>(file.max_concurrent_drains);
+  c.max_moves_per_pod = static_cast<int>(file.max_moves_per_pod);
+  c.max_moves_per_hour = static_cast<int>(file.max_moves_per_hour);
+  c.max_moves_per_namespace = static_cast<int>(file.max_moves_per_namespace);
   const std::string ns = file.ns.empty() ? OwnNamespace() : file.ns;
   const std::vector<std::string> command{"nos", "hold"};
   c.relocations.ns = c.signal.ns = ns;

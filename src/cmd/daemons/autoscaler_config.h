@@ -23,8 +23,8 @@ struct AutoscalerFile {
   // Namespace, image and priority classes of placeholders and of pods that signal demand.
   std::string ns, image, priority_class, place_class;
   // Converted by OptionsOf: the controller uses ints and fractions.
-  int64_t most_use_percent = 50, most_emptied = 3;
-  int64_t most_moves = 3, moves_per_hour = 20, moves_per_namespace = 5;
+  int64_t utilization_threshold_percent = 50, max_concurrent_drains = 3;
+  int64_t max_moves_per_pod = 3, max_moves_per_hour = 20, max_moves_per_namespace = 5;
 };
 
 void DescribeAutoscaler(ConfigFields& fields, AutoscalerFile& file);

@@ -20,11 +20,11 @@ class AutoscalerConfigTest : public ::testing::Test {
 TEST_F(AutoscalerConfigTest, DefaultsMatchController) {
   ASSERT_TRUE(Read("").ok());
   const controllers::AutoscalerConfig defaults, options = OptionsOf(file_);
-  EXPECT_EQ(options.most_use, defaults.most_use);
-  EXPECT_EQ(options.most_emptied, defaults.most_emptied);
-  EXPECT_EQ(options.most_moves, defaults.most_moves);
-  EXPECT_EQ(options.moves_per_hour, defaults.moves_per_hour);
-  EXPECT_EQ(options.moves_per_namespace, defaults.moves_per_namespace);
+  EXPECT_EQ(options.utilization_threshold, defaults.utilization_threshold);
+  EXPECT_EQ(options.max_concurrent_drains, defaults.max_concurrent_drains);
+  EXPECT_EQ(options.max_moves_per_pod, defaults.max_moves_per_pod);
+  EXPECT_EQ(options.max_moves_per_hour, defaults.max_moves_per_hour);
+  EXPECT_EQ(options.max_moves_per_namespace, defaults.max_moves_per_namespace);
   EXPECT_EQ(options.settle, defaults.settle);
   EXPECT_TRUE(options.shrink);
   EXPECT_FALSE(options.moves);
@@ -46,14 +46,14 @@ TEST_F(AutoscalerConfigTest, PassesAllFieldsToController) {
   EXPECT_EQ(options.settle, std::chrono::milliseconds(1500));
   EXPECT_FALSE(options.shrink);
   EXPECT_EQ(options.shrink_after, std::chrono::minutes(1));
-  EXPECT_EQ(options.most_use, 0.25);
-  EXPECT_EQ(options.most_emptied, 1);
+  EXPECT_EQ(options.utilization_threshold, 0.25);
+  EXPECT_EQ(options.max_concurrent_drains, 1);
   EXPECT_TRUE(options.moves);
-  EXPECT_EQ(options.most_moves, 2);
-  EXPECT_EQ(options.moves_per_hour, 7);
-  EXPECT_EQ(options.moves_per_namespace, 3);
+  EXPECT_EQ(options.max_moves_per_pod, 2);
+  EXPECT_EQ(options.max_moves_per_hour, 7);
+  EXPECT_EQ(options.max_moves_per_namespace, 3);
   EXPECT_TRUE(options.relocations.rules.local_storage);
-  EXPECT_EQ(options.relocations.drain_deadline, std::chrono::minutes(30));
+  EXPECT_EQ(options.relocations.drain_timeout, std::chrono::minutes(30));
   EXPECT_EQ(options.relocations.ns, "places");
   EXPECT_EQ(options.signal.ns, "places");
   EXPECT_EQ(options.relocations.image, "nos:2");
@@ -81,21 +81,21 @@ TEST_F(AutoscalerConfigTest, RejectsInconsistentFieldsWithKey) {
 TEST_F(AutoscalerConfigTest, AdjustsDefaultsToSingleSetField) {
   Status read = Read("moves: {maxPerHour: 3}");
   ASSERT_TRUE(read.ok()) << read.message();
-  EXPECT_EQ(OptionsOf(file_).moves_per_hour, 3);
-  EXPECT_EQ(OptionsOf(file_).moves_per_namespace, 3);
+  EXPECT_EQ(OptionsOf(file_).max_moves_per_hour, 3);
+  EXPECT_EQ(OptionsOf(file_).max_moves_per_namespace, 3);
   file_ = {};
   read = Read("moves: {maxPerHour: 100}");
   ASSERT_TRUE(read.ok()) << read.message();
-  EXPECT_EQ(OptionsOf(file_).moves_per_namespace, 5);
+  EXPECT_EQ(OptionsOf(file_).max_moves_per_namespace, 5);
   file_ = {};
   read = Read("backoffSeconds: 7200");
   ASSERT_TRUE(read.ok()) << read.message();
-  EXPECT_EQ(OptionsOf(file_).longest_close, std::chrono::hours(2));
+  EXPECT_EQ(OptionsOf(file_).max_backoff, std::chrono::hours(2));
   file_ = {};
   read = Read("maxBackoffSeconds: 60");
   ASSERT_TRUE(read.ok()) << read.message();
-  EXPECT_EQ(OptionsOf(file_).close_for, std::chrono::minutes(1));
-  EXPECT_EQ(OptionsOf(file_).longest_close, std::chrono::minutes(1));
+  EXPECT_EQ(OptionsOf(file_).backoff, std::chrono::minutes(1));
+  EXPECT_EQ(OptionsOf(file_).max_backoff, std::chrono::minutes(1));
 }
 
 TEST_F(AutoscalerConfigTest, PrintedConfigCanBeRead) {
@@ -109,7 +109,7 @@ TEST_F(AutoscalerConfigTest, PrintedConfigCanBeRead) {
   const Status read = ReadConfig(
       printed, kAutoscalerKind, [&](ConfigFields& f) { DescribeAutoscaler(f, file_); }, warnings);
   ASSERT_TRUE(read.ok()) << read.message() << "\n" << printed;
-  EXPECT_EQ(file_.most_use_percent, 25);
+  EXPECT_EQ(file_.utilization_threshold_percent, 25);
   EXPECT_EQ(file_.webhook.prefix, "https://h/");
 }
 

@@ -32,16 +32,16 @@ void DescribePartitioner(ConfigFields& f, Config& c) {
          "Objective among pods of equal priority: what to serve most of.");
   DescribePlanningFiles(f, c.files);
   f.Renamed("planBudgetSeconds", "planTimeoutSeconds");
-  f.Seconds("planTimeoutSeconds", p.plan_budget, milliseconds(10), minutes(10),
+  f.Seconds("planTimeoutSeconds", p.plan_timeout, milliseconds(10), minutes(10),
             "Time limit of one planning run. When it expires, the best plan so far is used.");
   f.Renamed("answerDeadlineSeconds", "planAckTimeoutSeconds");
-  f.Seconds("planAckTimeoutSeconds", p.ack_deadline, seconds(1), hours(1),
+  f.Seconds("planAckTimeoutSeconds", p.plan_ack_timeout, seconds(1), hours(1),
             "Time limit of the agent's acknowledgement. A node whose agent exceeds it is not "
             "planned for a while.");
   f.Renamed("claimDeadlineSeconds", "sliceReservationTimeoutSeconds");
-  f.Seconds("sliceReservationTimeoutSeconds", p.claim_deadline, seconds(1), hours(1),
+  f.Seconds("sliceReservationTimeoutSeconds", p.slice_reservation_timeout, seconds(1), hours(1),
             "Time that new slices stay reserved for their pod.");
-  f.Seconds("holdAfterSeconds", p.starvation_after, seconds(1), hours(24 * 30),
+  f.Seconds("holdAfterSeconds", p.hold_after, seconds(1), hours(24 * 30),
             "Pending time after which freed slices are kept free for a pod.");
   f.Group("leaderElection", [&] { DescribeLeader(f, c.leader); });
   DescribeDaemon(f, c.daemon);

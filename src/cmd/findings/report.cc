@@ -11,7 +11,7 @@ namespace nos::cmd {
 namespace {
 
 constexpr size_t kNamesInText = 5, kNamesInJson = 100;
-constexpr size_t kLongestName = 63, kLongestMessage = 600;
+constexpr size_t kMaxName = 63, kMaxMessage = 600;
 constexpr size_t kIndent = 14;  // of the words behind a verdict
 
 std::string_view Label(Verdict verdict) {
@@ -55,7 +55,7 @@ std::string Names(const std::vector<std::string>& objects) {
   std::vector<std::string> shown;
   for (const std::string& name : objects) {
     if (shown.size() == kNamesInText) break;
-    shown.push_back(Truncate(Printable(name), kLongestName));
+    shown.push_back(Truncate(Printable(name), kMaxName));
   }
   std::string text = Join(shown, ", ");
   if (objects.size() > shown.size()) {
@@ -78,12 +78,12 @@ Summary Summarize(const std::vector<Finding>& findings) {
 void AppendFinding(std::string& text, const Finding& finding, size_t width) {
   text += fmt::format("{:<{}}", Label(finding.verdict), kIndent);
   std::string words =
-      fmt::format("{}: {}", finding.code, Printable(Shortened(finding.message, kLongestMessage)));
+      fmt::format("{}: {}", finding.code, Printable(Shortened(finding.message, kMaxMessage)));
   if (!finding.objects.empty()) words += ": " + Names(finding.objects);
   AppendWrapped(text, words, kIndent, width);
   if (finding.remedy.empty()) return;
   text += std::string(kIndent, ' ') + "-> ";
-  AppendWrapped(text, Printable(Shortened(finding.remedy, kLongestMessage)), kIndent + 3, width);
+  AppendWrapped(text, Printable(Shortened(finding.remedy, kMaxMessage)), kIndent + 3, width);
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ Unplaced UnplacedOf(const controllers::AdmittedPlan& admitted, cluster::ClusterS
   return unplaced;
 }
 
-Unplaced Unrelieved(const Unplaced& unplaced, const MovePlan& moves) {
+Unplaced StillUnplaced(const Unplaced& unplaced, const MovePlan& moves) {
   std::vector<bool> stays(unplaced.pods.size());
   for (const planning::NoMoveFound& other : moves.others) {
     stays[other.pod] = other.reason.code != scheduling::codes::kCapacityAvailable;
@@ -217,12 +217,12 @@ std::string GrowthToText(const GrowthPlan& plan, const std::vector<NodePoolState
 
 Json MovesToJson(const MovePlan& plan, const Unplaced& unplaced) {
   JsonArray reliefs, others;
-  for (const planning::PodMoves& relief : plan.reliefs) {
-    JsonObject entry = PodJson(*unplaced.pods[relief.pod]);
-    entry["node"] = relief.node;
-    entry["devices"] = DevicesJson(relief.devices);
+  for (const planning::PodMoves& pod_moves : plan.pod_moves) {
+    JsonObject entry = PodJson(*unplaced.pods[pod_moves.pod]);
+    entry["node"] = pod_moves.node;
+    entry["devices"] = DevicesJson(pod_moves.devices);
     JsonArray moves;
-    for (const planning::Move& move : relief.moves) {
+    for (const planning::Move& move : pod_moves.moves) {
       JsonObject moved = PodJson(*move.pod);
       moved["from"] = move.from;
       moved["to"] = move.to;
@@ -245,11 +245,11 @@ Json MovesToJson(const MovePlan& plan, const Unplaced& unplaced) {
 std::string MovesToText(const MovePlan& plan, const Unplaced& unplaced, size_t width) {
   if (unplaced.pods.empty()) return "\nMoves:" + NoneToServe(unplaced);
   std::string text = "\nMoves:";
-  if (plan.reliefs.empty()) text += " none would help";
+  if (plan.pod_moves.empty()) text += " none would help";
   text += "\n";
-  for (const planning::PodMoves& relief : plan.reliefs) {
-    text += Printable(fmt::format("  {} could run on {} if {}", unplaced.pods[relief.pod]->Key(),
-                                  relief.node, MovesText(relief.moves))) +
+  for (const planning::PodMoves& pod_moves : plan.pod_moves) {
+    text += Printable(fmt::format("  {} could run on {} if {}", unplaced.pods[pod_moves.pod]->Key(),
+                                  pod_moves.node, MovesText(pod_moves.moves))) +
             "\n";
   }
   TextTable others({"NOT MOVED FOR", "WHY"});

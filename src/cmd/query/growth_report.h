@@ -23,7 +23,7 @@ struct Unplaced {
 };
 Unplaced UnplacedOf(const controllers::AdmittedPlan& admitted, cluster::ClusterSnapshot snapshot);
 // Pods that remain without a place after all moves.
-Unplaced Unrelieved(const Unplaced& unplaced, const planning::MovePlan& moves);
+Unplaced StillUnplaced(const Unplaced& unplaced, const planning::MovePlan& moves);
 
 Json GrowthToJson(const planning::GrowthPlan& plan,
                   const std::vector<planning::NodePoolState>& pools, const Unplaced& unplaced);

@@ -44,7 +44,7 @@ planning::GrowthPlan Growth() {
 
 planning::MovePlan Moves() {
   planning::MovePlan plan;
-  plan.reliefs = {
+  plan.pod_moves = {
       {0,
        "gpu-1",
        {},
@@ -120,17 +120,17 @@ TEST(GrowthReportTest, DescribesMovesInOneSentence) {
             "ml/b           fits on node gpu-1\n"
             "ml/c           4 pods of node gpu-1 would have to move\n");
   const Json json = MovesToJson(Moves(), Three());
-  const Json& relief = json.at("reliefs").at(0);
-  EXPECT_EQ(relief.at("name"), "a");
-  EXPECT_EQ(relief.at("node"), "gpu-1");
-  EXPECT_EQ(relief.at("moves").at(1).at("namespace"), "x");
-  EXPECT_EQ(relief.at("moves").at(1).at("to"), "gpu-3");
+  const Json& pod_moves = json.at("reliefs").at(0);
+  EXPECT_EQ(pod_moves.at("name"), "a");
+  EXPECT_EQ(pod_moves.at("node"), "gpu-1");
+  EXPECT_EQ(pod_moves.at("moves").at(1).at("namespace"), "x");
+  EXPECT_EQ(pod_moves.at("moves").at(1).at("to"), "gpu-3");
   EXPECT_EQ(json.at("others").at(1).at("code"), "TooManyMoves");
 }
 
 TEST(GrowthReportTest, EscapesControlCharactersInNames) {
   planning::MovePlan plan = Moves();
-  plan.reliefs[0].node = "\x1b[2J";
+  plan.pod_moves[0].node = "\x1b[2J";
   EXPECT_EQ(MovesToText(plan, Three(), 100).find('\x1b'), std::string::npos);
 }
 
@@ -181,13 +181,13 @@ TEST(GrowthReportTest, PodsRefusedByQuotasHaveNoPlace) {
             "\nMoves: none, the pod without a place is refused by its quota\n");
   EXPECT_EQ(GrowthToText({}, {}, unplaced, 100),
             "\nNew nodes: none, the pod without a place is refused by its quota\n");
-  EXPECT_EQ(Unrelieved(unplaced, {}).refused.size(), 1U);
+  EXPECT_EQ(StillUnplaced(unplaced, {}).refused.size(), 1U);
 }
 
 TEST(GrowthReportTest, PodsServedByMovesNeedNoNewNodes) {
   Unplaced unplaced = Three();
   unplaced.gangs = {{"helped", 1, 0, {0}, ""}};
-  const Unplaced left = Unrelieved(unplaced, Moves());
+  const Unplaced left = StillUnplaced(unplaced, Moves());
   ASSERT_EQ(left.pods.size(), 1U);
   EXPECT_EQ(left.pods[0]->meta.name, "c");
   EXPECT_THAT(left.gangs, IsEmpty());

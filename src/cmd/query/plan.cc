@@ -148,13 +148,13 @@ class Further {
                    "nodes,pods,poddisruptionbudgets -A -o yaml\n";
     }
     planning::MoveOptions moves;
-    moves.most_moves = flags_.moves;
+    moves.max_moves = flags_.moves;
     options_.gangs = unplaced.gangs;
     const planning::MovePlan plan =
         planning::PlanMoves(unplaced.snapshot, unplaced.pods, frameworks_, options_, moves);
     json["moves"] = MovesToJson(plan, unplaced);
     text += MovesToText(plan, unplaced, TableWidth());
-    unplaced_ = Unrelieved(unplaced, plan);
+    unplaced_ = StillUnplaced(unplaced, plan);
   }
 
   void Growth(JsonObject& json, std::string& text) {

@@ -53,7 +53,7 @@ struct SandboxFlags {
   double speed = 1;
   uint64_t seed = 1;
   double run_seconds = 0;
-  Duration hold_after = controllers::PartitionerConfig().starvation_after;
+  Duration hold_after = controllers::PartitionerConfig().hold_after;
 };
 
 // Nodes that the flags describe. Models alternate; the last nodes are hybrid, then MPS.
@@ -269,7 +269,7 @@ Status RunSandbox(const SandboxFlags& flags) {
   options.seed = flags.seed;
   // Booting ends now, because kubectl computes AGE from the wall clock.
   options.start = std::chrono::floor<std::chrono::seconds>(SystemClock().Now()) - kBootTime;
-  options.partitioner.starvation_after = flags.hold_after;
+  options.partitioner.hold_after = flags.hold_after;
   options.keep_finished = std::chrono::minutes(2);
   if (!pools.empty()) options.autoscaler = AutoscalerHere();
   // These outlive the world and connect to its API server.

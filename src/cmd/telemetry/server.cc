@@ -124,7 +124,7 @@ void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
   DescribeReaders(f, c.readers);
   f.Group("store", [&] {
     f.Text("file", c.recorder.store.path, "Database file; two more files are created beside it.");
-    f.Number("maxMegabytes", c.most_megabytes, 0, 100'000'000,
+    f.Number("maxMegabytes", c.max_megabytes, 0, 100'000'000,
              "Maximum size of the database; further records are rejected. 0: limited by the disk.");
     f.Seconds("flushSeconds", c.recorder.flush_every, seconds(1), hours(1),
               "Time that samples stay in memory and in the journal before they are compressed.");
@@ -156,7 +156,7 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
   NOS_RETURN_IF_ERROR(CheckSafe(config, options));
   NOS_RETURN_IF_ERROR(server->ReadTokens());
   telemetryserver::RecorderOptions recorder = config.recorder;
-  recorder.store.most_bytes = config.most_megabytes << 20;
+  recorder.store.most_bytes = config.max_megabytes << 20;
   AddFollowers(config.exports, recorder);
   NOS_ASSIGN(server->recorder_,
              telemetryserver::Recorder::Open(recorder, catalogue, clock, metrics,

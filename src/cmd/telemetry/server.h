@@ -28,7 +28,7 @@ struct TelemetryServerConfig {
   Duration certificate_lifetime = std::chrono::hours(24 * 90);
   std::string token_file;
   ReportersConfig reporters;
-  int64_t most_megabytes = 0;
+  int64_t max_megabytes = 0;
   telemetryserver::RecorderOptions recorder;
   ReadersConfig readers;
   ExportsConfig exports;

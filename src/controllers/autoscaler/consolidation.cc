@@ -24,12 +24,12 @@ void Consolidation::Drain(const ScalingCycle& cycle, const ObservedCluster& clus
   // 1. Find all nodes that could be removed, and since when.
   planning::ShrinkOptions options;
   options.rules = config_.relocations.rules;
-  options.most_use = config_.most_use;
-  options.most_nodes = cluster::kMaxPoolNodes;
+  options.utilization_threshold = config_.utilization_threshold;
+  options.max_nodes = cluster::kMaxPoolNodes;
   options.may_go = [&](const cluster::NodeInfo& node) {
     return IsRemovable(cluster, *node.node, used);
   };
-  options.out_of_time = cycle.TimeLimit(config_.plan_budget);
+  options.out_of_time = cycle.TimeLimit(config_.plan_timeout);
   UpdateRemovable(planning::PlanShrink(snapshot, pools, frameworks_, options), cycle.now);
   // 2. Drain those that have been removable for long enough.
   bool any = false;
@@ -38,8 +38,8 @@ void Consolidation::Drain(const ScalingCycle& cycle, const ObservedCluster& clus
     if (due > cycle.now) schedule_.DecideBy(due);
     any |= due <= cycle.now;
   }
-  options.most_nodes = config_.most_emptied - emptied;
-  if (!any || options.most_nodes <= 0) return;
+  options.max_nodes = config_.max_concurrent_drains - emptied;
+  if (!any || options.max_nodes <= 0) return;
   options.may_go = [&](const cluster::NodeInfo& node) {
     return DueOf(cluster, node.node->meta.name) <= cycle.now &&
            IsRemovable(cluster, *node.node, used);

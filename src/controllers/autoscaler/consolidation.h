@@ -39,8 +39,8 @@ class Consolidation {
 
   // The stabilisation of all nodes starts over.
   void Restart() { removable_since_.clear(); }
-  // Starts draining the nodes that are due, at most config.most_emptied at a time. `used` are nodes
-  // that pending pods will use. Does nothing unless config.shrink.
+  // Starts draining the nodes that are due, at most config.max_concurrent_drains at a time. `used`
+  // are nodes that pending pods will use. Does nothing unless config.shrink.
   void Drain(const ScalingCycle& cycle, const ObservedCluster& cluster,
              cluster::ClusterSnapshot snapshot, const NodeNames& used);
 

@@ -1,7 +1,7 @@
 // The inputs of one call of Autoscaler::Reconcile.
 //
 //   const ScalingCycle cycle{view, client, clock, clock.Now()};
-//   options.out_of_time = cycle.TimeLimit(config.plan_budget);
+//   options.out_of_time = cycle.TimeLimit(config.plan_timeout);
 //
 // A value of references, valid during the call.
 #pragma once

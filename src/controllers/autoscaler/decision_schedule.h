@@ -1,7 +1,7 @@
 // Decides when the autoscaler decides again: after a change in the caches, or when a deadline
 // passes, but never sooner than a pause after the last decision.
 //
-//   DecisionSchedule schedule(config.read_again);
+//   DecisionSchedule schedule(config.pool_sync_interval);
 //   if (schedule.IsDue(view, now)) {
 //     schedule.Begin(view, begin);
 //     schedule.DecideBy(pod_is_settled_at);   // any number of deadlines

@@ -27,7 +27,7 @@ class ScalingEvents {
   // `remembered`: decisions kept. `metrics` must outlive this; null: no metrics.
   ScalingEvents(size_t remembered, Metrics* metrics);
 
-  void Add(kube::EventNote event) { queue_.Say(std::move(event)); }
+  void Add(kube::EventNote event) { queue_.Add(std::move(event)); }
   // Queues an Event for what relocations have done; records those that were called off.
   void OfRelocations(const std::vector<RelocationNote>& notes, const reconcile::Listers& view,
                      Time now);

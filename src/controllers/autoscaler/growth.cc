@@ -24,7 +24,7 @@ bool MayBeHelpedByRoom(std::string_view code) {
 }
 
 // Pods that get new nodes, as indices.
-struct NewComers {
+struct NewNodePods {
   std::set<int> asked;
   std::set<int> failed;  // pods whose pool could not be asked
 
@@ -72,7 +72,7 @@ GrowthOutcome Growth::Grow(const ScalingCycle& cycle, ObservedCluster& cluster,
   now.reserve(cluster.pools.size());
   for (const ObservedPool& pool : cluster.pools) now.push_back(pool.state.now);
   options.gangs = unschedulable.gangs;
-  options.out_of_time = cycle.TimeLimit(config_.plan_budget);
+  options.out_of_time = cycle.TimeLimit(config_.plan_timeout);
   planning::GrowthPlan plan =
       planning::PlanGrowth(snapshot, unschedulable.pods, now, frameworks_, options);
   // 2. Ask the pools.
@@ -109,11 +109,12 @@ void Growth::SetConditions(const ScalingCycle& cycle, const ObservedCluster& clu
     conditions_.Set(*unschedulable.pods[static_cast<size_t>(pod)], status, reason,
                     std::move(message), cycle.now);
   };
-  NewComers comers;
+  NewNodePods on_new_nodes;
   for (const planning::NewNode& node : plan.nodes) {
     if (node.IsThere()) continue;
     const bool is_asked = node.coming || !failed.contains(node.pool);
-    (is_asked ? comers.asked : comers.failed).insert(node.pods.begin(), node.pods.end());
+    (is_asked ? on_new_nodes.asked : on_new_nodes.failed)
+        .insert(node.pods.begin(), node.pods.end());
     if (!is_asked) continue;
     const std::string& name = cluster.pools[static_cast<size_t>(node.pool)].pool->meta.name;
     for (const int pod : node.pods) {
@@ -123,8 +124,8 @@ void Growth::SetConditions(const ScalingCycle& cycle, const ObservedCluster& clu
   for (const planning::NewNode& node : plan.nodes) {
     if (!node.IsThere()) continue;
     for (const int pod : node.pods) {
-      if (NewComers::Has(comers.failed, pod, unschedulable.gangs)) continue;
-      if (NewComers::Has(comers.asked, pod, unschedulable.gangs)) {
+      if (NewNodePods::Has(on_new_nodes.failed, pod, unschedulable.gangs)) continue;
+      if (NewNodePods::Has(on_new_nodes.asked, pod, unschedulable.gangs)) {
         set(pod, "True", kNodesComing,
             fmt::format("Waiting for new Nodes for other Pods of its group; this Pod fits on Node "
                         "{}",

@@ -1,7 +1,7 @@
 // Counts the pods that were moved for others in the last hour, against the limits of the
 // configuration.
 //
-//   MoveBudget budget(config.moves_per_hour, config.moves_per_namespace);
+//   MoveBudget budget(config.max_moves_per_hour, config.max_moves_per_namespace);
 //   budget.Observe(nodes, now);            // moves of earlier replicas, from annotations
 //   MoveAllowance allowance = budget.Allowance();
 //   if (allowance.Allows({{"ml", 1}})) allowance.Take("ml");   // while planning

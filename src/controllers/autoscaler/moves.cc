@@ -33,13 +33,13 @@ void PodMover::Plan(const ScalingCycle& cycle, const ObservedCluster& cluster,
   // 2. Plan, and start what is due.
   budget_.Observe(cluster.nodes, cycle.now);
   planning::MovePlan plan = FindMoves(demand, std::move(options), effects);
-  const std::set<int> relieved = StartReliefs(cycle, unschedulable, plan);
-  if (!relieved.empty()) {
-    unschedulable = unschedulable.Without(relieved);
+  const std::set<int> served_pods = StartReliefs(cycle, unschedulable, plan);
+  if (!served_pods.empty()) {
+    unschedulable = unschedulable.Without(served_pods);
     effects.snapshot = std::move(plan.after);
-    for (const planning::PodMoves& relief : plan.reliefs) {
-      effects.used.insert(relief.node);
-      for (const planning::Move& move : relief.moves) effects.used.insert(move.to);
+    for (const planning::PodMoves& pod_moves : plan.pod_moves) {
+      effects.used.insert(pod_moves.node);
+      for (const planning::Move& move : pod_moves.moves) effects.used.insert(move.to);
     }
   }
   // 3. Pods with planned moves are next once the current placeholders have been used.
@@ -51,7 +51,7 @@ planning::MovePlan PodMover::FindMoves(const PendingDemand& demand, planning::Pl
   MoveAllowance allowance = budget_.Allowance();
   planning::MoveOptions moves;
   moves.rules = config_.relocations.rules;
-  moves.most_moves = config_.most_moves;
+  moves.max_moves = config_.max_moves_per_pod;
   moves.out_of_time = options.out_of_time;
   moves.may_move = [&](const cluster::Pod& pod) {
     // A node that pods are moved away from is cordoned, so a placeholder's pod could not start
@@ -72,10 +72,10 @@ planning::MovePlan PodMover::FindMoves(const PendingDemand& demand, planning::Pl
 }
 
 // True if a pod whose planned moves cannot start yet should wait for them. It waits at most
-// `hold_deadline`, the time that a move may take; after that it gets a new node.
+// `hold_timeout`, the time that a move may take; after that it gets a new node.
 bool PodMover::Awaits(const cluster::Pod& pod, Time now) {
   const Time since = planned_.try_emplace(IdOf(pod), now).first->second;
-  const Time until = since + config_.relocations.hold_deadline;
+  const Time until = since + config_.relocations.hold_timeout;
   if (now < until) schedule_.DecideBy(until);
   return now < until;
 }
@@ -95,21 +95,21 @@ UnschedulablePods PodMover::HoldBack(const UnschedulablePods& unschedulable, Tim
 std::set<int> PodMover::StartReliefs(const ScalingCycle& cycle,
                                      const UnschedulablePods& unschedulable,
                                      const planning::MovePlan& plan) {
-  std::set<int> relieved;
+  std::set<int> served_pods;
   bool failed = false;
   NodeNames closed, targets;
-  for (const planning::PodMoves& relief : plan.reliefs) {
-    const cluster::Pod& pod = *unschedulable.pods[static_cast<size_t>(relief.pod)];
+  for (const planning::PodMoves& pod_moves : plan.pod_moves) {
+    const cluster::Pod& pod = *unschedulable.pods[static_cast<size_t>(pod_moves.pod)];
     // Pods cannot get a place on a node that other pods are moved away from.
-    const bool crosses = std::ranges::any_of(relief.moves, [&](const planning::Move& move) {
+    const bool crosses = std::ranges::any_of(pod_moves.moves, [&](const planning::Move& move) {
       return closed.contains(move.to) || closed.contains(move.from) || targets.contains(move.from);
     });
     if (crosses) {
       // It is next after the moves that it conflicts with.
-      if (!failed && Awaits(pod, cycle.now)) relieved.insert(relief.pod);
+      if (!failed && Awaits(pod, cycle.now)) served_pods.insert(pod_moves.pod);
       continue;
     }
-    for (const planning::Move& move : relief.moves) {
+    for (const planning::Move& move : pod_moves.moves) {
       closed.insert(move.from);
       targets.insert(move.to);
     }
@@ -117,29 +117,29 @@ std::set<int> PodMover::StartReliefs(const ScalingCycle& cycle,
     if (cycle.now < due) {
       schedule_.DecideBy(due);
       (void)Awaits(pod, cycle.now);
-    } else if (!Start(cycle, pod, relief)) {
+    } else if (!Start(cycle, pod, pod_moves)) {
       failed = true;
       continue;
     }
-    relieved.insert(relief.pod);
+    served_pods.insert(pod_moves.pod);
   }
   // Capacity that the moves free can also serve other pods, but only if all moves of the plan
   // started.
-  const bool all = relieved.size() == plan.reliefs.size();
+  const bool all = served_pods.size() == plan.pod_moves.size();
   for (const planning::NoMoveFound& other : plan.others) {
     if (!all || other.reason.code != scheduling::codes::kCapacityAvailable) continue;
     (void)Awaits(*unschedulable.pods[static_cast<size_t>(other.pod)], cycle.now);
-    relieved.insert(other.pod);
+    served_pods.insert(other.pod);
   }
-  return relieved;
+  return served_pods;
 }
 
 bool PodMover::Start(const ScalingCycle& cycle, const cluster::Pod& pod,
-                     const planning::PodMoves& relief) {
-  const Relocation relocation{ids_.Next(cycle.now), "", "", pod.Key(), relief.moves};
+                     const planning::PodMoves& pod_moves) {
+  const Relocation relocation{ids_.Next(cycle.now), "", "", pod.Key(), pod_moves.moves};
   const Status started = relocations_.Start(relocation, cycle.view, cycle.client, cycle.now);
   std::vector<std::string> pods;
-  for (const planning::Move& move : relief.moves) {
+  for (const planning::Move& move : pod_moves.moves) {
     budget_.Add(relocation.id, move.from, move.pod->meta.ns, cycle.now);
     pods.push_back(move.pod->Key());
   }
@@ -150,11 +150,11 @@ bool PodMover::Start(const ScalingCycle& cycle, const cluster::Pod& pod,
   }
   conditions_.Set(pod, "True", kRelocatingPods, kRelocatingText, cycle.now);
   events_.Record({.action = "move",
-                  .node = relief.node,
+                  .node = pod_moves.node,
                   .count = static_cast<int>(pods.size()),
                   .pods = pods,
                   .message = fmt::format("Moving Pods {} to make room for Pod {} on Node {}",
-                                         Join(pods, ", "), pod.Key(), relief.node)},
+                                         Join(pods, ", "), pod.Key(), pod_moves.node)},
                  cycle.now);
   return true;
 }

@@ -48,7 +48,7 @@ class PodMover {
         events_(events),
         conditions_(conditions),
         schedule_(schedule),
-        budget_(config.moves_per_hour, config.moves_per_namespace) {}
+        budget_(config.max_moves_per_hour, config.max_moves_per_namespace) {}
 
   // Plans moves and starts those that are due. Does nothing unless config.moves.
   void Plan(const ScalingCycle& cycle, const ObservedCluster& cluster, const PendingDemand& demand,
@@ -61,7 +61,8 @@ class PodMover {
                                const MoveEffects& effects) const;
   std::set<int> StartReliefs(const ScalingCycle& cycle, const UnschedulablePods& unschedulable,
                              const planning::MovePlan& plan);
-  bool Start(const ScalingCycle& cycle, const cluster::Pod& pod, const planning::PodMoves& relief);
+  bool Start(const ScalingCycle& cycle, const cluster::Pod& pod,
+             const planning::PodMoves& pod_moves);
 
   const AutoscalerConfig& config_;
   const scheduling::FrameworkChoice& frameworks_;

@@ -86,7 +86,7 @@ bool NodeRemovals::ContinueOne(const ScalingCycle& cycle, ObservedPool* pool, co
   const bool requested = asked && removal.wanted.value_or(kRemovalRequested) >= kRemovalRequested;
   // The age is checked both ways because the time in a mark may be wrong.
   const Duration age = cycle.now - removal.since;
-  const bool overdue = age > config_.removal_deadline || age < -config_.removal_deadline;
+  const bool overdue = age > config_.removal_timeout || age < -config_.removal_timeout;
   if (pool == nullptr || !cluster::IsOf(*pool->pool, *node) || pool->HasSignal()) {
     // Late: the infrastructure may now remove another node instead, one with running pods.
     if (requested && !overdue) return false;
@@ -194,7 +194,7 @@ bool NodeRemovals::HandleOverdue(const ScalingCycle& cycle, ObservedPool& pool,
   }
   if (!reported_late_.insert(node->meta.uid).second) return false;
   events_.Add(
-      events::NodeNotRemoved(node->meta.name, pool.pool->meta.name, config_.removal_deadline));
+      events::NodeNotRemoved(node->meta.name, pool.pool->meta.name, config_.removal_timeout));
   return false;
 }
 

@@ -271,7 +271,7 @@ class AutoscalerMovesTest : public AutoscalerTest {
   }
   void With(bool moves, int per_hour) {
     config_.moves = moves;
-    config_.moves_per_hour = per_hour;
+    config_.max_moves_per_hour = per_hour;
     Restart();
   }
   // One pod moves to the node that must become free for the other pending pod.

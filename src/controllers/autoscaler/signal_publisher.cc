@@ -39,7 +39,7 @@ void SignalPublisher::NoteResult(const ObservedPool& pool, int missing, const St
   if (code == Code::kDeadline || code == Code::kUnavailable || code == Code::kConflict) return;
   const bool failed = !memory.write_error.ok();
   memory.write_error = shown;
-  memory.write_again = now + config_.close_for;
+  memory.write_again = now + config_.backoff;
   if (failed) return;
   schedule_.DecideBy(now + kObserveAgain);  // the status is written then
   events_.Add(events::ScaleNotPublished(*pool.pool, shown));

@@ -29,8 +29,8 @@ reconcile::PlanResult ResultOf(const cluster::Node& node, const std::string& pla
 
 }  // namespace
 
-std::vector<FlightNotice> PendingPlans::Update(const Nodes& nodes, Time now) {
-  std::vector<FlightNotice> notices;
+std::vector<PlanNotice> PendingPlans::Update(const Nodes& nodes, Time now) {
+  std::vector<PlanNotice> notices;
   std::set<std::string> present, planned;
   for (const auto& node : nodes) {
     const std::string plan = cluster::SpecPlan(*node);
@@ -39,7 +39,7 @@ std::vector<FlightNotice> PendingPlans::Update(const Nodes& nodes, Time now) {
     planned.insert(node->meta.name);
     State& state = states_[node->meta.name];
     const bool landed = cluster::StatusPlan(*node) == plan;
-    std::optional<FlightNotice> notice =
+    std::optional<PlanNotice> notice =
         landed ? Acknowledged(*node, plan, state, now) : Waiting(node->meta.name, plan, state, now);
     if (!notice) continue;
     notice->node = node->meta.name;
@@ -69,8 +69,8 @@ bool PendingPlans::Refused(const std::string& node, Code why, Time now) {
   return false;
 }
 
-std::optional<FlightNotice> PendingPlans::Waiting(const std::string& node, const std::string& plan,
-                                                  State& state, Time now) {
+std::optional<PlanNotice> PendingPlans::Waiting(const std::string& node, const std::string& plan,
+                                                State& state, Time now) {
   if (state.plan != plan) {
     state.plan = plan;
     state.since = now;
@@ -79,12 +79,12 @@ std::optional<FlightNotice> PendingPlans::Waiting(const std::string& node, const
   if (state.silent || now - state.since < ack_deadline_) return std::nullopt;
   state.silent = true;
   silences_.Failed(node, now);
-  return FlightNotice{FlightNotice::Kind::kSilent, "", plan, {}, now - state.since};
+  return PlanNotice{PlanNotice::Kind::kSilent, "", plan, {}, now - state.since};
 }
 
-std::optional<FlightNotice> PendingPlans::Acknowledged(const cluster::Node& node,
-                                                       const std::string& plan, State& state,
-                                                       Time now) {
+std::optional<PlanNotice> PendingPlans::Acknowledged(const cluster::Node& node,
+                                                     const std::string& plan, State& state,
+                                                     Time now) {
   const bool news = state.judged != plan;
   const bool awaited = state.plan == plan;
   state.plan.clear();
@@ -100,7 +100,7 @@ std::optional<FlightNotice> PendingPlans::Acknowledged(const cluster::Node& node
   if (result.applied) {
     ForgetGpus(node.meta.name);
     if (!awaited) return std::nullopt;  // acknowledged before this process started
-    return FlightNotice{FlightNotice::Kind::kApplied, "", plan, {}, {}};
+    return PlanNotice{PlanNotice::Kind::kApplied, "", plan, {}, {}};
   }
   std::set<int> failed;
   for (const gpu::Obstacle& obstacle : result.obstacles) {
@@ -108,7 +108,7 @@ std::optional<FlightNotice> PendingPlans::Acknowledged(const cluster::Node& node
     if (obstacle.code != "InUse") failed.insert(obstacle.gpu);
   }
   for (const int gpu : failed) gpus_.Failed({node.meta.name, gpu}, now);
-  return FlightNotice{FlightNotice::Kind::kPartial, "", plan, std::move(result.obstacles), {}};
+  return PlanNotice{PlanNotice::Kind::kPartial, "", plan, std::move(result.obstacles), {}};
 }
 
 bool PendingPlans::HasFailedGpus(const std::string& node) const {

@@ -23,7 +23,7 @@
 namespace nos::controllers {
 
 // The event that happened to a plan since the last call.
-struct FlightNotice {
+struct PlanNotice {
   enum class Kind { kApplied, kPartial, kSilent } kind = Kind::kApplied;
   std::string node, plan;
   std::vector<gpu::Obstacle> obstacles;  // for kPartial
@@ -38,7 +38,7 @@ class PendingPlans {
 
   using Nodes = std::vector<std::shared_ptr<const cluster::Node>>;
   // Forgets nodes that are not in `nodes` or not managed.
-  std::vector<FlightNotice> Update(const Nodes& nodes, Time now);
+  std::vector<PlanNotice> Update(const Nodes& nodes, Time now);
 
   // Records that a plan has been written to the node.
   void Sent(const std::string& node, const std::string& plan, Time now);
@@ -62,10 +62,10 @@ class PendingPlans {
     std::string judged;  // the last plan whose result has been processed
   };
 
-  std::optional<FlightNotice> Waiting(const std::string& node, const std::string& plan,
-                                      State& state, Time now);
-  std::optional<FlightNotice> Acknowledged(const cluster::Node& node, const std::string& plan,
-                                           State& state, Time now);
+  std::optional<PlanNotice> Waiting(const std::string& node, const std::string& plan, State& state,
+                                    Time now);
+  std::optional<PlanNotice> Acknowledged(const cluster::Node& node, const std::string& plan,
+                                         State& state, Time now);
   bool HasFailedGpus(const std::string& node) const;
   void ForgetGpus(const std::string& node);
 

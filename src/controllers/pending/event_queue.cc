@@ -8,7 +8,7 @@
 
 namespace nos::controllers {
 
-void EventQueue::Say(kube::EventNote note) {
+void EventQueue::Add(kube::EventNote note) {
   constexpr size_t kMaxNotes = 10'000, kMaxMessage = 1000;
   note.message = Shortened(note.message, kMaxMessage);
   if (notes_.size() == kMaxNotes) notes_.pop_front();

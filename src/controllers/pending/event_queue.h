@@ -20,7 +20,7 @@ class EventQueue {
       : writes_(writes_per_portion), events_(std::move(component)), verdicts_(writes_) {}
 
   // Queues an Event. If there are too many, the oldest are dropped.
-  void Say(kube::EventNote note);
+  void Add(kube::EventNote note);
   // Drops the queued Events.
   void Clear() { notes_.clear(); }
   Verdicts& verdicts() { return verdicts_; }

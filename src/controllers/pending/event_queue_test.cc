@@ -18,8 +18,8 @@ class EventQueueTest : public ::testing::Test {
     }
     pods_.Pump(client_, clock_.Now());
   }
-  void Say(const std::string& message) {
-    queue_.Say({{"Node", "", "n", "n"}, kube::EventType::kNormal, "Because", message});
+  void Record(const std::string& message) {
+    queue_.Add({{"Node", "", "n", "n"}, kube::EventType::kNormal, "Because", message});
   }
   void Verdict(const std::string& pod) {
     planning::PodOutcome outcome;
@@ -49,7 +49,7 @@ class EventQueueTest : public ::testing::Test {
 
 TEST_F(EventQueueTest, PublishesInPortions) {
   EXPECT_EQ(queue_.Due(), Time::max());
-  for (const char* message : {"one", "two", "three"}) Say(message);
+  for (const char* message : {"one", "two", "three"}) Record(message);
   Publish();
   EXPECT_EQ(api_.All("events").size(), 2U);
   EXPECT_EQ(PublishAll(), 1);
@@ -57,7 +57,7 @@ TEST_F(EventQueueTest, PublishesInPortions) {
 }
 
 TEST_F(EventQueueTest, AlternatesEventsAndVerdicts) {
-  for (const char* message : {"one", "two", "three", "four", "five"}) Say(message);
+  for (const char* message : {"one", "two", "three", "four", "five"}) Record(message);
   for (const char* pod : {"p", "q"}) Verdict(pod);
   Publish();
   Publish();
@@ -76,18 +76,18 @@ TEST_F(EventQueueTest, RetriesUnansweredEventWithLongerTimeout) {
     if (takes > request.patience) answer = Status(Code::kDeadline, "no answer");
     return answer;
   };
-  Say("one");
+  Record("one");
   PublishAll();
   EXPECT_EQ(reconcile::testing::EventsOf(api_), "Because: one\n");
   EXPECT_GT(patience.size(), 1U);
   EXPECT_LT(patience.front(), patience.back());
   takes = std::chrono::hours(1);
-  Say("two");
+  Record("two");
   EXPECT_LT(PublishAll(), 10) << "not for ever";
 }
 
 TEST_F(EventQueueTest, DropsOldestEventsBeyondLimit) {
-  for (int i = 0; i < 12'000; ++i) Say(std::to_string(i));
+  for (int i = 0; i < 12'000; ++i) Record(std::to_string(i));
   Publish();
   EXPECT_NE(reconcile::testing::EventsOf(api_).find("Because: 2000\n"), std::string::npos);
 }

@@ -18,20 +18,21 @@ Gangs GangsAmong(const std::vector<Pod>& pods) {
   return gangs;
 }
 
-bool IsTakenCareOf(const cluster::Pod& pod, const SliceReservations& claims) {
-  return IsPlacedInGang(pod) || !pod.nominated_node.empty() || claims.Holds(pod.Key());
+bool IsTakenCareOf(const cluster::Pod& pod, const SliceReservations& reservations) {
+  return IsPlacedInGang(pod) || !pod.nominated_node.empty() || reservations.Holds(pod.Key());
 }
 
 // Leaves `members` empty.
 planning::Gang Describe(const std::string& name, const std::vector<Pod>& members,
-                        const cluster::ClusterContext& around, const SliceReservations& claims) {
+                        const cluster::ClusterContext& around,
+                        const SliceReservations& reservations) {
   planning::Gang gang;
   gang.name = name;
   for (const Pod& member : members) {
     const GangSize size = SizeOfGang(*member, around);  // the same for all members
     gang.least = size.least;
     gang.problem = size.problem;
-    gang.placed += IsTakenCareOf(*member, claims) ? 1 : 0;
+    gang.placed += IsTakenCareOf(*member, reservations) ? 1 : 0;
   }
   return gang;
 }
@@ -47,7 +48,7 @@ std::set<std::string> NamesOf(const Rows& rows, PodOf pod_of) {
 }  // namespace
 
 GangedPods WithGangs(std::vector<Pod> waiting, const std::vector<Pod>& all,
-                     const cluster::ClusterContext& around, const SliceReservations& claims,
+                     const cluster::ClusterContext& around, const SliceReservations& reservations,
                      Time now) {
   GangedPods ganged{std::move(waiting), {}};
   const auto names = NamesOf(ganged.pods, [](const Pod& pod) { return pod; });
@@ -57,11 +58,11 @@ GangedPods WithGangs(std::vector<Pod> waiting, const std::vector<Pod>& all,
   for (const Pod& pod : ganged.pods) at.emplace(pod->Key(), static_cast<int>(at.size()));
   for (const std::string& name : names) {
     const std::vector<Pod> members = gangs.Of(name);
-    planning::Gang gang = Describe(name, members, around, claims);
+    planning::Gang gang = Describe(name, members, around, reservations);
     if (gang.problem.empty() && gang.least <= 1) continue;
     for (const Pod& member : members) {
       const std::string key = member->Key();
-      if (IsTakenCareOf(*member, claims) || claims.Pausing(key, now)) continue;
+      if (IsTakenCareOf(*member, reservations) || reservations.Pausing(key, now)) continue;
       if (!scheduling::IsPlannable(*member)) continue;
       const auto [place, fresh] = at.try_emplace(key, static_cast<int>(at.size()));
       if (fresh) ganged.pods.push_back(member);
@@ -72,20 +73,21 @@ GangedPods WithGangs(std::vector<Pod> waiting, const std::vector<Pod>& all,
   return ganged;
 }
 
-bool DropClaimsInVain(const std::vector<Pod>& all, const cluster::ClusterContext& around,
-                      SliceReservations& claims) {
-  const auto names = NamesOf(claims.all(), [](const auto& item) { return item.second.pod; });
+bool DropReservationsOfBrokenGangs(const std::vector<Pod>& all,
+                                   const cluster::ClusterContext& around,
+                                   SliceReservations& reservations) {
+  const auto names = NamesOf(reservations.all(), [](const auto& item) { return item.second.pod; });
   if (names.empty()) return false;
   const Gangs gangs = GangsAmong(all);
   bool dropped = false;
   for (const std::string& name : names) {
     const std::vector<Pod> members = gangs.Of(name);
-    const planning::Gang gang = Describe(name, members, around, claims);
+    const planning::Gang gang = Describe(name, members, around, reservations);
     if (gang.problem.empty() && gang.Lacking() <= 0) continue;
     for (const Pod& member : members) {
       const std::string key = member->Key();
-      if (!claims.Holds(key) || !member->nominated_node.empty()) continue;
-      claims.Drop(key);
+      if (!reservations.Holds(key) || !member->nominated_node.empty()) continue;
+      reservations.Drop(key);
       dropped = true;
     }
   }

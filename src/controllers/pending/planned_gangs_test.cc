@@ -31,12 +31,12 @@ class PlannedGangsTest : public ::testing::Test {
     context_.pod_groups.Set("ml/" + name, group);
   }
   GangedPods With(std::vector<std::shared_ptr<const cluster::Pod>> waiting) const {
-    return WithGangs(std::move(waiting), all_, context_, claims_, now_);
+    return WithGangs(std::move(waiting), all_, context_, reservations_, now_);
   }
 
   std::vector<std::shared_ptr<const cluster::Pod>> all_;
   cluster::ClusterContext context_;
-  SliceReservations claims_{{seconds(60), minutes(10)}};
+  SliceReservations reservations_{{seconds(60), minutes(10)}};
   Time now_{};
 };
 
@@ -49,7 +49,7 @@ TEST_F(PlannedGangsTest, CountsPendingMembersOnceAndServedMembersAsPlaced) {
   failed->phase = "Failed";
   chosen->nominated_node = "n";
   gated->scheduling_gates = {"wait"};
-  claims_.Add(kept, "n", now_);
+  reservations_.Add(kept, "n", now_);
   const GangedPods ganged = With({single, refused});
   EXPECT_THAT(ganged.pods, ElementsAre(single, refused, fresh));
   ASSERT_EQ(ganged.gangs.size(), 1u);
@@ -62,9 +62,9 @@ TEST_F(PlannedGangsTest, CountsPendingMembersOnceAndServedMembersAsPlaced) {
 TEST_F(PlannedGangsTest, LeavesOutMemberInBackOff) {
   Group("g", 2);
   const Pod paused = Add("paused"), other = Add("other");
-  claims_.Add(paused, "n", now_);
+  reservations_.Add(paused, "n", now_);
   now_ += seconds(60);
-  claims_.Update([&](const std::string&) { return paused; }, now_);
+  reservations_.Update([&](const std::string&) { return paused; }, now_);
   EXPECT_THAT(With({other}).gangs.at(0).members, ElementsAre(0));
 }
 
@@ -78,17 +78,17 @@ TEST_F(PlannedGangsTest, IgnoresGangOfMinimumSizeOne) {
 TEST_F(PlannedGangsTest, DropsReservationsOfTooSmallGang) {
   Group("g", 3);
   const Pod a = Add("a"), b = Add("b"), c = Add("c"), single = Add("single", "");
-  for (const Pod& pod : {a, b, c, single}) claims_.Add(pod, "n", now_);
-  EXPECT_FALSE(DropClaimsInVain(all_, context_, claims_));
-  claims_.Drop("ml/c");
+  for (const Pod& pod : {a, b, c, single}) reservations_.Add(pod, "n", now_);
+  EXPECT_FALSE(DropReservationsOfBrokenGangs(all_, context_, reservations_));
+  reservations_.Drop("ml/c");
   c->node_name = "n";
-  EXPECT_FALSE(DropClaimsInVain(all_, context_, claims_)) << "c has its node";
+  EXPECT_FALSE(DropReservationsOfBrokenGangs(all_, context_, reservations_)) << "c has its node";
   c->phase = "Failed";
   b->nominated_node = "n";
-  EXPECT_TRUE(DropClaimsInVain(all_, context_, claims_));
-  EXPECT_FALSE(claims_.Holds("ml/a"));
-  EXPECT_TRUE(claims_.Holds("ml/b")) << "that is its scheduler's business";
-  EXPECT_TRUE(claims_.Holds("ml/single"));
+  EXPECT_TRUE(DropReservationsOfBrokenGangs(all_, context_, reservations_));
+  EXPECT_FALSE(reservations_.Holds("ml/a"));
+  EXPECT_TRUE(reservations_.Holds("ml/b")) << "that is its scheduler's business";
+  EXPECT_TRUE(reservations_.Holds("ml/single"));
 }
 
 class PartitionerGangTest : public PartitionerTest {

@@ -306,11 +306,10 @@ std::vector<Charged> PromisedBeside(const GangedPods& ganged, const quota::Ledge
 
 }  // namespace
 
-std::vector<std::string> FindClaimsBeyondQuota(const SliceReservations& claims,
-                                               const std::vector<Pod>& pods,
-                                               const cluster::ClusterSnapshot& snapshot,
-                                               const cluster::ClusterContext& around,
-                                               const scheduling::FrameworkChoice& frameworks) {
+std::vector<std::string> FindReservationsBeyondQuota(
+    const SliceReservations& reservations, const std::vector<Pod>& pods,
+    const cluster::ClusterSnapshot& snapshot, const cluster::ClusterContext& around,
+    const scheduling::FrameworkChoice& frameworks) {
   std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
   if (quotas.empty()) return {};
   std::vector<Pod> chosen, kept;
@@ -322,7 +321,7 @@ std::vector<std::string> FindClaimsBeyondQuota(const SliceReservations& claims,
     rules = own;
     if (!pod->nominated_node.empty()) {
       chosen.push_back(pod);
-    } else if (claims.Holds(pod->Key())) {
+    } else if (reservations.Holds(pod->Key())) {
       kept.push_back(pod);
     }
   }

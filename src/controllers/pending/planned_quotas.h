@@ -42,8 +42,9 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged,
 // Keys of pods whose slice reservations exceed their quotas once nominated pods are counted. Their
 // schedulers would refuse them, because nominated pods have the first right to the quota.
 // `snapshot` holds running pods.
-std::vector<std::string> FindClaimsBeyondQuota(
-    const SliceReservations& claims, const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
+std::vector<std::string> FindReservationsBeyondQuota(
+    const SliceReservations& reservations,
+    const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
     const cluster::ClusterSnapshot& snapshot, const cluster::ClusterContext& around,
     const scheduling::FrameworkChoice& frameworks);
 

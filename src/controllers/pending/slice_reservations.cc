@@ -7,11 +7,11 @@ namespace nos::controllers {
 
 void SliceReservations::Add(Pod pod, std::string node, Time now) {
   std::string key = pod->Key();
-  claims_[std::move(key)] = {std::move(pod), std::move(node), Deadline(now)};
+  reservations_[std::move(key)] = {std::move(pod), std::move(node), Deadline(now)};
 }
 
-std::vector<Claim> SliceReservations::Update(const std::function<Pod(const std::string& key)>& find,
-                                             Time now) {
+std::vector<SliceReservation> SliceReservations::Update(
+    const std::function<Pod(const std::string& key)>& find, Time now) {
   const auto settled = [&](const std::string& key, const std::string& uid) {
     const Pod pod = find(key);
     return pod == nullptr || pod->meta.uid != uid || !pod->node_name.empty() ||
@@ -19,32 +19,33 @@ std::vector<Claim> SliceReservations::Update(const std::function<Pod(const std::
   };
   paused_.ForgetIf(
       [&](const std::string& key, const auto& pause) { return settled(key, pause.note); });
-  std::erase_if(claims_,
+  std::erase_if(reservations_,
                 [&](const auto& item) { return settled(item.first, item.second.pod->meta.uid); });
-  std::vector<Claim> missed;
-  for (const auto& [key, claim] : claims_) {
-    if (claim.until > now) continue;
-    paused_.Failed(key, now).note = claim.pod->meta.uid;
-    missed.push_back(claim);
+  std::vector<SliceReservation> missed;
+  for (const auto& [key, reservation] : reservations_) {
+    if (reservation.until > now) continue;
+    paused_.Failed(key, now).note = reservation.pod->meta.uid;
+    missed.push_back(reservation);
   }
-  for (const Claim& claim : missed) claims_.erase(claim.pod->Key());
+  for (const SliceReservation& reservation : missed) reservations_.erase(reservation.pod->Key());
   return missed;
 }
 
 void SliceReservations::Renew(const std::string& node, Time now) {
-  for (auto& [key, claim] : claims_) {
-    if (claim.node == node) claim.until = Deadline(now);
+  for (auto& [key, reservation] : reservations_) {
+    if (reservation.node == node) reservation.until = Deadline(now);
   }
 }
 
 void SliceReservations::DropNode(const std::string& node) {
-  std::erase_if(claims_, [&](const auto& item) { return item.second.node == node; });
+  std::erase_if(reservations_, [&](const auto& item) { return item.second.node == node; });
 }
 
 std::optional<Time> SliceReservations::NextChange(Time now) const {
   std::optional<Time> next = paused_.NextEnd(now);
-  for (const auto& [key, claim] : claims_) {
-    if (claim.until > now) next = std::min(next.value_or(claim.until), claim.until);
+  for (const auto& [key, reservation] : reservations_) {
+    if (reservation.until > now)
+      next = std::min(next.value_or(reservation.until), reservation.until);
   }
   return next;
 }

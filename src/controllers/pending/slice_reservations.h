@@ -16,7 +16,7 @@
 
 namespace nos::controllers {
 
-struct Claim {
+struct SliceReservation {
   std::shared_ptr<const cluster::Pod> pod;
   std::string node;
   Time until{};
@@ -32,23 +32,24 @@ class SliceReservations {
   void Add(Pod pod, std::string node, Time now);
   // Drops reservations of pods that are bound or deleted (`find` returns the current pod, or null).
   // Returns reservations that expired.
-  std::vector<Claim> Update(const std::function<Pod(const std::string& key)>& find, Time now);
+  std::vector<SliceReservation> Update(const std::function<Pod(const std::string& key)>& find,
+                                       Time now);
   // Restarts the deadlines of the node's reservations, because its instances exist now.
   void Renew(const std::string& node, Time now);
   // Drops the node's reservations, because its plan failed.
   void DropNode(const std::string& node);
-  void Drop(const std::string& pod) { claims_.erase(pod); }
+  void Drop(const std::string& pod) { reservations_.erase(pod); }
 
-  bool Holds(const std::string& pod) const { return claims_.contains(pod); }
+  bool Holds(const std::string& pod) const { return reservations_.contains(pod); }
   // The pod is left out of planning for now.
   bool Pausing(const std::string& pod, Time now) const { return paused_.Resting(pod, now); }
-  const std::map<std::string, Claim>& all() const { return claims_; }
+  const std::map<std::string, SliceReservation>& all() const { return reservations_; }
   std::optional<Time> NextChange(Time now) const;
 
  private:
   Time Deadline(Time now) const { return now + paused_.pauses().base; }
 
-  std::map<std::string, Claim> claims_;  // by pod key
+  std::map<std::string, SliceReservation> reservations_;  // by pod key
   // By pod key, with the pod's UID: another pod of the same name starts with the first back-off.
   reconcile::BackOffTable<std::string, std::string> paused_;
 };

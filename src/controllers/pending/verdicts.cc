@@ -165,7 +165,7 @@ void Verdicts::Word(const planning::PodOutcome& outcome, const cluster::Pod& pod
     portion.conditions.push_back(reconcile::ConditionPatch(pod, condition, now));
   if (!partitioned && (outcome.placed || (from > now && !owed))) return;
   const std::string& what = partitioned ? condition.message : condition.reason;
-  if (published.what == what && now - published.event < kSayAgain) return;
+  if (published.what == what && now - published.event < kMinEventInterval) return;
   portion.whats.push_back(what);
   portion.events.push_back(partitioned ? events::SlicePlanned(pod, condition.message)
                                        : events::SliceNotPlanned(pod, condition.message));

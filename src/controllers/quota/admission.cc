@@ -34,8 +34,8 @@ std::string SpecOf(const std::string& object) {
   return read.ok() ? spec : "";
 }
 
-AdmissionVerdict Judge(const AdmissionQuestion& question,
-                       const std::vector<quota::SharedQuota>& quotas) {
+AdmissionVerdict VerdictOn(const AdmissionQuestion& question,
+                           const std::vector<quota::SharedQuota>& quotas) {
   const bool known =
       question.kind == cluster::kElasticQuota || question.kind == cluster::kCompositeQuota;
   const bool written = question.operation == "CREATE" || question.operation == "UPDATE";
@@ -84,7 +84,7 @@ AdmissionAnswer QuotaAdmission::Review(std::string_view body) const {
   if (quotas == nullptr) return {503, Ready().message() + "\n", false};
   const auto question = ReadAdmissionReview(body);
   if (!question.ok()) return {400, question.status().message() + "\n", false};
-  return AnswerTo(*question, Judge(*question, *quotas));
+  return AnswerTo(*question, VerdictOn(*question, *quotas));
 }
 
 }  // namespace nos::controllers

@@ -146,7 +146,7 @@ void Operator::ReportReclaim(const Pod& before, const Pod& after) {
   if (before != nullptr && reconcile::WhyReclaimed(*before) != nullptr) return;
   const auto account = parts_->accounts.balance().AccountOf(pod->meta.ns);
   if (!account) return;
-  parts_->events.Say(events::Reclaimed(parts_->accounts.QuotaOf(*account), pod->Key(), *why));
+  parts_->events.Add(events::Reclaimed(parts_->accounts.QuotaOf(*account), pod->Key(), *why));
 }
 
 Status Operator::DeleteOverlapping(kube::Client& client) {
@@ -163,7 +163,7 @@ Status Operator::DeleteOverlapping(kube::Client& client) {
     const Status status = client.Delete(QuotaResource(false), quota->meta.ns, quota->meta.name,
                                         {{"preconditions", {{"uid", quota->meta.uid}}}});
     if (status.ok()) {
-      parts_->events.Say(events::OverlapDeleted(accounts.QuotaOf(*account), key));
+      parts_->events.Add(events::OverlapDeleted(accounts.QuotaOf(*account), key));
     } else if (!IsGone(status)) {
       error = status.Within("ElasticQuota " + key);
     }

@@ -58,7 +58,7 @@ void QuotaStatuses::FindUnreadable(const reconcile::Listers& view, Time now) {
       found[name] = {quota, why};
       const auto known = unreadable_.find(name);
       if (known != unreadable_.end() && known->second.why == why) continue;
-      events_.Say(events::Unreadable(*quota, why));
+      events_.Add(events::Unreadable(*quota, why));
       due_.Add(name, now);
     }
   }
@@ -163,7 +163,7 @@ void QuotaStatuses::ReportStatus(const Patch& written) {
   const auto report = [&](bool& was, const cluster::ResourceList& is, auto begun, auto ended) {
     if (was == !is.empty()) return;
     was = !is.empty();
-    events_.Say(was ? begun(quota, TextOf(is)) : ended(quota));
+    events_.Add(was ? begun(quota, TextOf(is)) : ended(quota));
   };
   const Reported known{!written.before.borrowed.empty(), !written.before.lent.empty()};
   Reported& reported = reported_.try_emplace(written.name, known).first->second;

@@ -19,7 +19,7 @@
 
 namespace nos::controllers {
 
-// Limit of one relocation. A larger one is not started, and annotations that claim more are
+// Limit of one relocation. A larger one is not started, and annotations that name more are
 // rejected.
 inline constexpr int kMaxMovesAtOnce = 200;
 

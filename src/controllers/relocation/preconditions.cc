@@ -62,7 +62,7 @@ Finding Preconditions::Check(const Moving& moving) {
   Finding found;
   found.off = WhyContradictory(moving);
   if (found.off.empty()) {
-    for (const Place& place : moving.places) claimed_.emplace(place.what.uid, moving.id);
+    for (const Place& place : moving.places) relocating_.emplace(place.what.uid, moving.id);
     found = CheckLost(moving);
   }
   if (found.off.empty() && !found.wait) found = CheckMark(moving);
@@ -104,9 +104,9 @@ std::string Preconditions::WhyContradictory(const Moving& moving) const {
     if (!uids.insert(what.uid).second) {
       return fmt::format("{} has two placeholders", PodText(what.pod));
     }
-    const auto claim = claimed_.find(what.uid);
-    if (claim != claimed_.end() && claim->second != moving.id) {
-      return fmt::format("{} is in relocation {} already", PodText(what.pod), claim->second);
+    const auto other = relocating_.find(what.uid);
+    if (other != relocating_.end() && other->second != moving.id) {
+      return fmt::format("{} is in relocation {} already", PodText(what.pod), other->second);
     }
   }
   return "";
@@ -136,7 +136,7 @@ Finding Preconditions::CheckPodsOn(const std::string& name, const Moving& moving
   for (const auto& pod : on_node->second) {
     if (!HasToGoFirst(*pod, config_.rules)) continue;
     if (const std::optional<Time> deleted = pod->meta.deleted) {
-      const Time late = *deleted + config_.drain_deadline;
+      const Time late = *deleted + config_.drain_timeout;
       if (now_ >= late)
         return {fmt::format("{} on node {} does not terminate", PodText(pod->Key()), name)};
       Due(late);
@@ -203,7 +203,7 @@ std::string Preconditions::WhyNotMoved(const Place& place) const {
 
 std::string Preconditions::WhyTooLate(const Moving& moving) {
   if (!moving.Held()) {
-    const Time deadline = moving.Since() + config_.hold_deadline;
+    const Time deadline = moving.Since() + config_.hold_timeout;
     Due(deadline);
     if (now_ < deadline) return "";
     const auto missing =
@@ -211,17 +211,17 @@ std::string Preconditions::WhyTooLate(const Moving& moving) {
     if (missing == moving.places.end()) return "the placeholders did not run in time";
     return fmt::format("the placeholder of {} did not run on node {} within {}: {}",
                        PodText(missing->what.pod), missing->what.to,
-                       FormatAge(config_.hold_deadline), WhyWaits(*missing->pod));
+                       FormatAge(config_.hold_timeout), WhyWaits(*missing->pod));
   }
   Time held = Time::max();
   for (const Place& place : moving.places) held = std::min(held, place.what.held.value_or(now_));
-  const Time deadline = held + config_.drain_deadline;
+  const Time deadline = held + config_.drain_timeout;
   Due(deadline);
   if (now_ < deadline) return "";
   const auto left = std::ranges::find_if(
       moving.places, [&](const Place& place) { return IsLeft(place, memory_, now_); });
   return fmt::format("{} could not be evicted within {}: its PodDisruptionBudget forbids it",
-                     PodText(left->what.pod), FormatAge(config_.drain_deadline));
+                     PodText(left->what.pod), FormatAge(config_.drain_timeout));
 }
 
 }  // namespace nos::controllers

@@ -52,8 +52,8 @@ class Preconditions {
   const MovingScene& scene_;
   const RelocationMemories& memory_;
   const Time now_;
-  std::optional<Time> due_;                     // of the current check
-  std::map<std::string, std::string> claimed_;  // by uid of a moved pod: its relocation
+  std::optional<Time> due_;                        // of the current check
+  std::map<std::string, std::string> relocating_;  // by uid of a moved pod: its relocation
 };
 
 }  // namespace nos::controllers

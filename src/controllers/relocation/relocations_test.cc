@@ -278,7 +278,7 @@ TEST_F(RelocationsTest, UncordonsNodeWhenSuccessorStaysPending) {
   w.Step();
   w.Step();
   ASSERT_TRUE(w.Node().unschedulable);
-  w.StepAfter(w.config.successor_deadline);
+  w.StepAfter(w.config.successor_timeout);
   EXPECT_FALSE(w.Node().unschedulable);
 }
 
@@ -291,8 +291,8 @@ TEST_F(RelocationsTest, UncordonsNodeAfterRestart) {
   w.Restart();
   w.Step();
   ASSERT_TRUE(w.Node().unschedulable) << "who is waited for is not known any more";
-  w.StepAfter(w.config.successor_deadline);
-  w.StepAfter(w.config.successor_deadline);
+  w.StepAfter(w.config.successor_timeout);
+  w.StepAfter(w.config.successor_timeout);
   EXPECT_FALSE(w.Node().unschedulable);
 }
 
@@ -325,7 +325,7 @@ TEST_F(RelocationsTest, LatePlaceholdersKeepNodeCordoned) {
   w.StepStale();  // the caches show the mark, but no placeholder
   w.Step();
   w.RunPlaces(1);
-  w.StepAfter(w.config.successor_deadline);
+  w.StepAfter(w.config.successor_timeout);
   w.Step();
   ASSERT_FALSE(w.Has("a"));
   w.PutPod("a2", "");
@@ -343,7 +343,7 @@ TEST_F(RelocationsTest, UncordonsNodeWithFutureMark) {
   MakeObject(node, "spec")["unschedulable"] = true;
   w.api.Put(std::move(node));
   w.Step();
-  w.StepAfter(w.config.successor_deadline);
+  w.StepAfter(w.config.successor_timeout);
   EXPECT_FALSE(w.Node("gpu-2").unschedulable);
   w.Pump();
   EXPECT_TRUE(w.relocations->Busy(w.view).empty()) << "nodes may come for it";

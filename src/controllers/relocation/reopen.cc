@@ -38,7 +38,7 @@ Time ReopensAt(const MovesAway& mark, const std::set<std::string_view>& homeless
 }  // namespace
 
 void ReopenNodes(const reconcile::Listers& view, kube::Client& client, Time now,
-                 Duration successor_deadline, const MovingScene& scene, RelocationMemories& memory,
+                 Duration successor_timeout, const MovingScene& scene, RelocationMemories& memory,
                  StepOutcome& outcome) {
   std::vector<std::shared_ptr<const cluster::Node>> marked;
   const auto nodes = view.nodes.Snapshot();
@@ -54,7 +54,7 @@ void ReopenNodes(const reconcile::Listers& view, kube::Client& client, Time now,
   for (const auto& node : marked) {
     const auto mark = MovesAwayOf(*node);
     if (mark) {
-      const Time at = ReopensAt(*mark, homeless, scene, memory, successor_deadline, now);
+      const Time at = ReopensAt(*mark, homeless, scene, memory, successor_timeout, now);
       if (now < at) {
         if (at != Time::max()) outcome.Due(at);
         continue;

@@ -68,7 +68,7 @@ reconcile::ReconcileResult RelocationSteps::All() {
   ReleasePlaces();
 
   // 4. Uncordon nodes of relocations that are over now.
-  ReopenNodes(view_, client_, now_, config_.successor_deadline, scene_, memory_, outcome_);
+  ReopenNodes(view_, client_, now_, config_.successor_timeout, scene_, memory_, outcome_);
   Forget();
   return outcome_.Result();
 }
@@ -215,7 +215,7 @@ std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
   }
   const Status answer = client_.Evict(pod.meta.ns, pod.meta.name, pod.meta.uid);
   eviction.let_go = answer.ok() || answer.code() == Code::kNotFound;
-  eviction.again = now_ + (eviction.let_go ? kShown : config_.evict_again);
+  eviction.again = now_ + (eviction.let_go ? kShown : config_.eviction_retry);
   switch (answer.code()) {
     case Code::kOk:
       Log(LogLevel::kInfo, "Evicting Pod to move it to another Node",
@@ -280,9 +280,9 @@ const cluster::Pod* RelocationSteps::FindSuccessor(const Place& place) const {
 }
 
 Time RelocationSteps::WaitsUntil(const Place& place) {
-  if (place.moved) return place.moved->meta.deleted.value_or(now_) + config_.drain_deadline;
+  if (place.moved) return place.moved->meta.deleted.value_or(now_) + config_.drain_timeout;
   const Time missed = memory_[place.what.id].missed.try_emplace(place.what.uid, now_).first->second;
-  return missed + config_.successor_deadline;
+  return missed + config_.successor_timeout;
 }
 
 // First records the releases in the remaining placeholders, so that they survive a crash.

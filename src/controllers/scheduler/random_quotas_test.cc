@@ -215,14 +215,14 @@ class RandomQuotasTest : public ClaimsFixture,
     const std::string key = request.path.substr(begin, request.path.find('/', begin) - begin) +
                             request.path.substr(request.path.rfind('/'));
     if (api_.Find("pods", key) == nullptr) return answer;
-    Judge(key);
+    CheckGuarantee(key);
     ++evictions_;
     EvictedByAnother(key);
     say(200);
     return answer;
   }
   // Checks that no pod within min was evicted. Pods of the same quota may preempt each other.
-  void Judge(const std::string& key) {
+  void CheckGuarantee(const std::string& key) {
     const auto team = teams_.find(asks_.at(key).ns);
     if (team == teams_.end() || events_.priorities || events_.gangs) return;
     const int used = UsedBy(team->first, false);

@@ -13,7 +13,7 @@ const ObjectReference kPod{"Pod", "default", "a", "uid-a"};
 
 class EventRecorderTest : public testing::Test {
  protected:
-  void Say(std::string_view message) {
+  void Record(std::string_view message) {
     events_.Record(client_, kPod, EventType::kNormal, "Because", message, now_);
     now_ += std::chrono::minutes(1);
   }
@@ -26,20 +26,20 @@ class EventRecorderTest : public testing::Test {
 };
 
 TEST_F(EventRecorderTest, CountsRepeatedEvents) {
-  Say("one");
-  Say("one");
-  Say("two");
+  Record("one");
+  Record("one");
+  Record("two");
   const std::vector<Json> all = api_.All("events");
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(Count(all[0]) + Count(all[1]), 3);
 }
 
 TEST_F(EventRecorderTest, CreatesNewEventAfterExpiry) {
-  Say("one");
-  Say("one");
+  Record("one");
+  Record("one");
   api_.Remove("events",
               "default/" + std::string(FindString(api_.All("events")[0], "metadata", "name")));
-  Say("one");
+  Record("one");
   const std::vector<Json> all = api_.All("events");
   ASSERT_EQ(all.size(), 1U) << "what is said must not get lost";
   EXPECT_EQ(Count(all[0]), 1);
@@ -65,11 +65,11 @@ TEST_F(EventRecorderTest, CountsRepetitionsAcrossCalls) {
 
 TEST_F(EventRecorderTest, ForgetsOldestEventsBeyondCapacity) {
   events_ = EventRecorder("test", 8);
-  Say("first");
-  for (int i = 0; i < 20; ++i) Say(std::to_string(i));
-  Say("19");
+  Record("first");
+  for (int i = 0; i < 20; ++i) Record(std::to_string(i));
+  Record("19");
   EXPECT_EQ(api_.All("events").size(), 21U);
-  Say("first");
+  Record("first");
   EXPECT_EQ(api_.All("events").size(), 22U) << "that one was forgotten";
 }
 
@@ -102,9 +102,9 @@ TEST_F(EventRecorderTest, CreatesNewEventAfterFailedWrite) {
   api_.intercept = [](const ApiRequest&) {
     return Result<ApiResponse>(Status(Code::kPermission, ""));
   };
-  Say("one");
+  Record("one");
   api_.intercept = nullptr;
-  Say("one");
+  Record("one");
   ASSERT_EQ(api_.All("events").size(), 1U);
   EXPECT_EQ(Count(api_.All("events")[0]), 1);
 }

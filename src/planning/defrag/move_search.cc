@@ -48,14 +48,14 @@ class MoveSearch {
       for (Place& place : places_) Try(place, count);
     }
     if (!best_) return WhyNone(most);
-    for (const Move& move : best_->relief.moves) {
+    for (const Move& move : best_->pod_moves.moves) {
       best_->world.settled.insert(move.pod->Key());
       best_->world.budgets.Take(*move.pod);
       best_->world.moving.push_back(move.pod);
     }
     best_->world.settled.insert(pod_.pod->Key());
-    best_->relief.pod = number;
-    best_->world.reliefs.push_back(std::move(best_->relief));
+    best_->pod_moves.pod = number;
+    best_->world.pod_moves.push_back(std::move(best_->pod_moves));
     to = std::move(best_->world);
     return std::nullopt;
   }
@@ -72,7 +72,7 @@ class MoveSearch {
   };
   struct Found {
     MoveCost cost;
-    PodMoves relief;
+    PodMoves pod_moves;
     MoveWorld world;
   };
   struct Candidate {
@@ -99,7 +99,7 @@ class MoveSearch {
     for (const Candidate& candidate : candidates) {
       if (Stopped()) return;
       if (!Look(candidate)) continue;
-      if (++tries < options_.most_tries) continue;
+      if (++tries < options_.max_tries) continue;
       truncated_ = &candidate != &candidates.back();
       return;
     }
@@ -233,8 +233,8 @@ class MoveSearch {
         NoteNoRoom(*pod, outcome);
         return std::nullopt;
       }
-      found.relief.moves.push_back({pod, host.name(), outcome.node, outcome.devices});
-      if (!BindMoved(found.relief.moves.back(), after).ok()) return std::nullopt;
+      found.pod_moves.moves.push_back({pod, host.name(), outcome.node, outcome.devices});
+      if (!BindMoved(found.pod_moves.moves.back(), after).ok()) return std::nullopt;
     }
     // 3. Bind the pending pod if filters that depend on other pods still admit it after the moves.
     if (IsRefused(after, pod_, host.name())) return std::nullopt;

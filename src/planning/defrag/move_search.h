@@ -19,7 +19,7 @@ struct MoveWorld {
   std::set<std::string> settled;  // moved pods and served pending pods; they are not moved any more
   // Pods to be reported to `take` when the plan is accepted.
   std::vector<std::shared_ptr<const cluster::Pod>> moving;
-  std::vector<PodMoves> reliefs;
+  std::vector<PodMoves> pod_moves;
   std::vector<NoMoveFound> in_room;  // pending pods that fit without moves of their own
 };
 

@@ -61,7 +61,7 @@ class Mover {
       }
     }
     MovePlan plan;
-    plan.reliefs = std::move(world_.reliefs);
+    plan.pod_moves = std::move(world_.pod_moves);
     plan.others = std::move(others_);
     plan.others.insert(plan.others.end(), world_.in_room.begin(), world_.in_room.end());
     std::ranges::sort(plan.others, {}, &NoMoveFound::pod);
@@ -77,7 +77,7 @@ class Mover {
 
   // nullopt if the pod may be evaluated.
   std::optional<Reason> WhyNotLookedAt() {
-    if (static_cast<int>(world_.reliefs.size()) >= options_.most_reliefs) {
+    if (static_cast<int>(world_.pod_moves.size()) >= options_.max_pods_served) {
       return Reason{scheduling::codes::kSearchEnded, "enough pods are helped by moves before it",
                     0};
     }
@@ -93,7 +93,7 @@ class Mover {
     std::optional<Failure>& failed = failed_[groups_.group_of[pod]];
     if (failed && failed->version == version_) return Leave(pod, failed->reason);
     MoveWorld world = world_;
-    if (std::optional<Reason> why = Serve(pod, options_.most_moves, world)) {
+    if (std::optional<Reason> why = Serve(pod, options_.max_moves, world)) {
       failed = {version_, *why};
       return Leave(pod, *std::move(why));
     }
@@ -122,7 +122,7 @@ class Mover {
         continue;
       }
       const size_t before = MovesIn(world);
-      const int left = options_.most_moves - static_cast<int>(before - MovesIn(world_));
+      const int left = options_.max_moves - static_cast<int>(before - MovesIn(world_));
       if (Serve(pod, left, world)) {
         waiting.push_back(pod);
       } else {
@@ -138,7 +138,7 @@ class Mover {
       why = {
           scheduling::codes::kGangNotWhole,
           fmt::format("{}: {} of the {} pods that it lacks would have a place, moves: {} at most",
-                      gang.name, served, lacking, options_.most_moves),
+                      gang.name, served, lacking, options_.max_moves),
           0};
     }
     for (const int pod : members) Leave(pod, *why);
@@ -146,16 +146,16 @@ class Mover {
 
   static size_t MovesIn(const MoveWorld& world) {
     size_t moves = 0;
-    for (const PodMoves& relief : world.reliefs) moves += relief.moves.size();
+    for (const PodMoves& pod_moves : world.pod_moves) moves += pod_moves.moves.size();
     return moves;
   }
 
   // nullopt if the pod has a place in `world` afterwards.
-  std::optional<Reason> Serve(int pod, int most_moves, MoveWorld& world) {
+  std::optional<Reason> Serve(int pod, int max_moves, MoveWorld& world) {
     ++looked_at_;
     if (IsServedAsItIs(pod, world)) return std::nullopt;
     const PendingPod pending(pods_[pod], frameworks_, live_.Has(*pods_[pod]), out_of_time_);
-    return PlanMovesFor(pod, pending, most_moves, options_, world);
+    return PlanMovesFor(pod, pending, max_moves, options_, world);
   }
 
   // True if the pod fits because of what earlier moves have freed.
@@ -175,7 +175,7 @@ class Mover {
         {pod,
          {scheduling::codes::kCapacityAvailable,
           fmt::format("fits on node {}{}", outcome.node,
-                      world.reliefs.empty() ? "" : " once the moves for other pods are made"),
+                      world.pod_moves.empty() ? "" : " once the moves for other pods are made"),
           0}});
     return true;
   }

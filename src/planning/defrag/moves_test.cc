@@ -62,17 +62,17 @@ class MovesTest : public ::testing::Test {
   // exactly one result.
   void Check() const {
     std::multiset<int> reported;
-    for (const PodMoves& relief : plan_.reliefs) {
-      reported.insert(relief.pod);
-      EXPECT_FALSE(relief.moves.empty());
-      EXPECT_LE(relief.moves.size(), static_cast<size_t>(options_.most_moves));
-      for (const Move& move : relief.moves) {
-        EXPECT_EQ(move.from, relief.node);
-        EXPECT_NE(move.to, relief.node);
+    for (const PodMoves& pod_moves : plan_.pod_moves) {
+      reported.insert(pod_moves.pod);
+      EXPECT_FALSE(pod_moves.moves.empty());
+      EXPECT_LE(pod_moves.moves.size(), static_cast<size_t>(options_.max_moves));
+      for (const Move& move : pod_moves.moves) {
+        EXPECT_EQ(move.from, pod_moves.node);
+        EXPECT_NE(move.to, pod_moves.node);
         EXPECT_EQ(MobilityOf(*move.pod, options_.rules).kind, Mobility::kMoves);
         CheckFits(*move.pod, move.to);
       }
-      CheckFits(*unplaced_[relief.pod], relief.node);
+      CheckFits(*unplaced_[pod_moves.pod], pod_moves.node);
     }
     for (const NoMoveFound& other : plan_.others) {
       reported.insert(other.pod);
@@ -98,8 +98,8 @@ class MovesTest : public ::testing::Test {
   // Checks that used instances of unmoved pods still exist, and that no placements overlap.
   void CheckOthersStay() const {
     std::set<std::string> moved;
-    for (const PodMoves& relief : plan_.reliefs) {
-      for (const Move& move : relief.moves) EXPECT_TRUE(moved.insert(move.pod->Key()).second);
+    for (const PodMoves& pod_moves : plan_.pod_moves) {
+      for (const Move& move : pod_moves.moves) EXPECT_TRUE(moved.insert(move.pod->Key()).second);
     }
     ASSERT_EQ(plan_.after.size(), before_.size());
     for (size_t n = 0; n < before_.size(); ++n) {
@@ -121,8 +121,8 @@ class MovesTest : public ::testing::Test {
 
   std::vector<std::string> Moved() const {
     std::vector<std::string> names;
-    for (const PodMoves& relief : plan_.reliefs) {
-      for (const Move& move : relief.moves) names.push_back(move.pod->meta.name);
+    for (const PodMoves& pod_moves : plan_.pod_moves) {
+      for (const Move& move : pod_moves.moves) names.push_back(move.pod->meta.name);
     }
     return names;
   }
@@ -150,10 +150,10 @@ TEST_F(MovesTest, MovesFewestPods) {
   Bare("c1", "c", {}, "30");
   cluster_.Pod("waits", {}, 0, "44");
   Make();
-  ASSERT_EQ(plan_.reliefs.size(), 1U);
-  EXPECT_EQ(plan_.reliefs[0].node, "b");
+  ASSERT_EQ(plan_.pod_moves.size(), 1U);
+  EXPECT_EQ(plan_.pod_moves[0].node, "b");
   EXPECT_THAT(Moved(), ElementsAre("b1"));
-  EXPECT_EQ(plan_.reliefs[0].moves[0].to, "c");
+  EXPECT_EQ(plan_.pod_moves[0].moves[0].to, "c");
   EXPECT_EQ(plan_.after.Find("c")->requested.Get(cluster::kCpu), 60'000);
 }
 
@@ -185,13 +185,13 @@ TEST_F(MovesTest, RepartitionsGpusOnTargetNodes) {
   Pod("b2", "b", {"2g.10gb"}, "1");
   cluster_.Pod("waits", {"7g.40gb"});
   Make();
-  ASSERT_EQ(plan_.reliefs.size(), 1U);
-  const PodMoves& relief = plan_.reliefs[0];
-  EXPECT_EQ(relief.node, "a");
-  EXPECT_EQ(relief.devices.at(0).profile, "7g.40gb");
+  ASSERT_EQ(plan_.pod_moves.size(), 1U);
+  const PodMoves& pod_moves = plan_.pod_moves[0];
+  EXPECT_EQ(pod_moves.node, "a");
+  EXPECT_EQ(pod_moves.devices.at(0).profile, "7g.40gb");
   EXPECT_THAT(Moved(), ElementsAre("small"));
-  EXPECT_EQ(relief.moves[0].devices.at(0).profile, "1g.5gb");
-  EXPECT_GE(relief.moves[0].devices.at(0).placement.start, 4);
+  EXPECT_EQ(pod_moves.moves[0].devices.at(0).profile, "1g.5gb");
+  EXPECT_GE(pod_moves.moves[0].devices.at(0).placement.start, 4);
 }
 
 TEST_F(MovesTest, LimitsMovesPerPendingPod) {
@@ -203,9 +203,9 @@ TEST_F(MovesTest, LimitsMovesPerPendingPod) {
   cluster_.Pod("waits", {"7g.40gb"});
   Make();
   EXPECT_THAT(Moved(), UnorderedElementsAre("b1", "b2"));
-  options_.most_moves = 1;
+  options_.max_moves = 1;
   Make();
-  EXPECT_THAT(plan_.reliefs, IsEmpty());
+  EXPECT_THAT(plan_.pod_moves, IsEmpty());
   EXPECT_EQ(Why("waits").code, "TooManyMoves");
   EXPECT_EQ(Why("waits").message,
             "2 pods of node b would have to move, and 1 may for one that waits");
@@ -226,7 +226,7 @@ TEST_F(MovesTest, MovesNoneIfOnePodHasNoTarget) {
   Bare("stays", "b", {}, "34");
   cluster_.Pod("waits", {}, 0, "50");
   Make();
-  EXPECT_THAT(plan_.reliefs, IsEmpty());
+  EXPECT_THAT(plan_.pod_moves, IsEmpty());
   EXPECT_EQ(Why("waits").code, "NoRoomElsewhere");
   EXPECT_THAT(Why("waits").message, HasSubstr("pod x/big would have to move"));
 }
@@ -298,7 +298,7 @@ TEST_F(MovesTest, CapacityFreedForOnePodServesAnother) {
   }
   Make();
   EXPECT_THAT(Moved(), ElementsAre("big"));
-  EXPECT_EQ(plan_.reliefs[0].pod, 0);
+  EXPECT_EQ(plan_.pod_moves[0].pod, 0);
   EXPECT_EQ(Why("w2").code, "CapacityAvailable");
   EXPECT_EQ(Why("w2").message, "fits on node a once the moves for other pods are made");
   EXPECT_EQ(plan_.after.Find("a")->requested.Get(cluster::kCpu), 60'000);
@@ -311,8 +311,8 @@ TEST_F(MovesTest, HigherPriorityUsesFreedCapacityFirst) {
   cluster_.Pod("less", {}, 0, "50");
   cluster_.Pod("more", {}, 10, "50");
   Make();
-  ASSERT_EQ(plan_.reliefs.size(), 1U);
-  EXPECT_EQ(plan_.reliefs[0].pod, 1);
+  ASSERT_EQ(plan_.pod_moves.size(), 1U);
+  EXPECT_EQ(plan_.pod_moves[0].pod, 1);
   EXPECT_EQ(Why("less").code, "NothingMovable");  // moved pods and served pending pods stay
 }
 
@@ -340,11 +340,11 @@ TEST_F(MovesTest, ServesGangAsAWholeOrNotAtAll) {
   cluster_.Pod("g1", {}, 0, "50");
   plan_options_.gangs = {{"pod group x/g", 2, 0, {0, 1}, ""}};
   Make();
-  EXPECT_EQ(plan_.reliefs.size(), 2U);
+  EXPECT_EQ(plan_.pod_moves.size(), 2U);
   EXPECT_THAT(Moved(), UnorderedElementsAre("a1", "b1"));
-  options_.most_moves = 1;
+  options_.max_moves = 1;
   Make();
-  EXPECT_THAT(plan_.reliefs, IsEmpty());
+  EXPECT_THAT(plan_.pod_moves, IsEmpty());
   EXPECT_EQ(Why("g0").code, "GangNotWhole");
   EXPECT_EQ(Why("g1").message,
             "pod group x/g: 1 of the 2 pods that it lacks would have a place, moves: 1 at most");
@@ -370,7 +370,7 @@ TEST_F(MovesTest, RespectsFiltersThatDependOnOtherPods) {
   EXPECT_THAT(Moved(), ElementsAre("x1"));
   waits.pod_affinity.required = {apart};  // must also run beside these pods, which is impossible
   Make();
-  EXPECT_THAT(plan_.reliefs, IsEmpty());
+  EXPECT_THAT(plan_.pod_moves, IsEmpty());
 }
 
 TEST_F(MovesTest, FindsFewLargePodsAmongManySmallOnes) {

@@ -152,20 +152,20 @@ void ExpectEnters(cluster::ClusterSnapshot& world, const cluster::Pod& pod, cons
 }
 
 // Replays the plan: each pod's new place is taken before its old one is released.
-void Replay(const Case& drawn, const MovePlan& plan, int most_moves) {
+void Replay(const Case& drawn, const MovePlan& plan, int max_moves) {
   cluster::ClusterSnapshot world = drawn.snapshot;
   std::set<std::string> moved;
-  for (const PodMoves& relief : plan.reliefs) {
-    EXPECT_LE(relief.moves.size(), static_cast<size_t>(most_moves));
-    EXPECT_FALSE(relief.moves.empty());
-    for (const Move& move : relief.moves) {
+  for (const PodMoves& pod_moves : plan.pod_moves) {
+    EXPECT_LE(pod_moves.moves.size(), static_cast<size_t>(max_moves));
+    EXPECT_FALSE(pod_moves.moves.empty());
+    for (const Move& move : pod_moves.moves) {
       EXPECT_EQ(MobilityOf(*move.pod, {}).kind, Mobility::kMoves);
       EXPECT_TRUE(moved.insert(move.pod->Key()).second) << move.pod->Key() << " moves twice";
-      EXPECT_EQ(move.from, relief.node);
+      EXPECT_EQ(move.from, pod_moves.node);
       ExpectEnters(world, *move.pod, move.to, move.devices);
       ASSERT_TRUE(world.Vacate(*move.pod, move.from).ok());
     }
-    ExpectEnters(world, *drawn.unplaced[relief.pod], relief.node, relief.devices);
+    ExpectEnters(world, *drawn.unplaced[pod_moves.pod], pod_moves.node, pod_moves.devices);
   }
 }
 
@@ -174,8 +174,8 @@ TEST(MovesPropertyTest, UsesFewestMoves) {
   const scheduling::Framework framework = scheduling::Framework::Default();
   const scheduling::FrameworkChoice choice(framework);
   MoveOptions options;
-  options.most_moves = kMaxMoves;
-  int relieved = 0, several = 0, left = 0;
+  options.max_moves = kMaxMoves;
+  int served_pods = 0, several = 0, left = 0;
   for (uint64_t seed = 1; seed <= kCases; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -183,21 +183,21 @@ TEST(MovesPropertyTest, UsesFewestMoves) {
     if (drawn.unplaced.empty()) continue;
     const MovePlan plan = PlanMoves(drawn.snapshot, drawn.unplaced, choice, {}, options);
     const std::optional<int> fewest = FewestByForce(drawn, kMaxMoves, choice);
-    ASSERT_EQ(plan.reliefs.size() + plan.others.size(), 1U);
+    ASSERT_EQ(plan.pod_moves.size() + plan.others.size(), 1U);
     if (!fewest) {
-      EXPECT_TRUE(plan.reliefs.empty());
+      EXPECT_TRUE(plan.pod_moves.empty());
       ++left;
       continue;
     }
-    ASSERT_FALSE(plan.reliefs.empty())
+    ASSERT_FALSE(plan.pod_moves.empty())
         << *fewest << " moves would do: " << plan.others[0].reason.message;
-    EXPECT_EQ(plan.reliefs[0].moves.size(), static_cast<size_t>(*fewest));
+    EXPECT_EQ(plan.pod_moves[0].moves.size(), static_cast<size_t>(*fewest));
     Replay(drawn, plan, kMaxMoves);
-    ++relieved;
+    ++served_pods;
     several += *fewest > 1 ? 1 : 0;
   }
-  RecordProperty("relieved", relieved);
-  EXPECT_GE(relieved, 20);
+  RecordProperty("served_pods", served_pods);
+  EXPECT_GE(served_pods, 20);
   EXPECT_GE(several, 3);
   EXPECT_GE(left, 20);
 }
@@ -206,7 +206,7 @@ TEST(MovesPropertyTest, PlansForManyPodsCanBeExecuted) {
   constexpr int kCases = 200, kMaxMoves = 2;
   const scheduling::Framework framework = scheduling::Framework::Default();
   const scheduling::FrameworkChoice choice(framework);
-  int reliefs = 0;
+  int pods_served = 0;
   for (uint64_t seed = 1; seed <= kCases; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
@@ -219,7 +219,7 @@ TEST(MovesPropertyTest, PlansForManyPodsCanBeExecuted) {
     drawn.snapshot.ChangeContext().budgets.Set(
         "x/web", std::make_shared<const cluster::PodDisruptionBudget>(budget));
     MoveOptions options;
-    options.most_moves = kMaxMoves;
+    options.max_moves = kMaxMoves;
     int taken = 0;
     options.may_move = [&](const cluster::Pod&) { return taken < 3; };
     options.may_move_together = [&](const auto& pods) {
@@ -229,18 +229,18 @@ TEST(MovesPropertyTest, PlansForManyPodsCanBeExecuted) {
     const MovePlan plan = PlanMoves(drawn.snapshot, drawn.unplaced, choice, {}, options);
     Replay(drawn, plan, kMaxMoves);
     int moves = 0, guarded = 0;
-    for (const PodMoves& relief : plan.reliefs) {
-      moves += static_cast<int>(relief.moves.size());
+    for (const PodMoves& pod_moves : plan.pod_moves) {
+      moves += static_cast<int>(pod_moves.moves.size());
       guarded += static_cast<int>(std::ranges::count_if(
-          relief.moves, [](const Move& move) { return move.pod->meta.labels.contains("app"); }));
+          pod_moves.moves, [](const Move& move) { return move.pod->meta.labels.contains("app"); }));
     }
     EXPECT_EQ(moves, taken);
     EXPECT_LE(moves, 3);
     EXPECT_LE(guarded, budget.disruptions_allowed);
-    EXPECT_EQ(plan.reliefs.size() + plan.others.size(), drawn.unplaced.size());
-    reliefs += static_cast<int>(plan.reliefs.size());
+    EXPECT_EQ(plan.pod_moves.size() + plan.others.size(), drawn.unplaced.size());
+    pods_served += static_cast<int>(plan.pod_moves.size());
   }
-  EXPECT_GE(reliefs, 20);
+  EXPECT_GE(pods_served, 20);
 }
 
 }  // namespace

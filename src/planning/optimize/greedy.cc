@@ -50,13 +50,13 @@ bool Greedy::KnownToFail(const Queue& queue, int cls) const {
   });
 }
 
-int Greedy::Place(int cls, int count, int most_tries) {
+int Greedy::Place(int cls, int count, int max_tries) {
   const int shape = draft_.problem().classes[cls].shape;
   Queue& queue = queues_[shape];
   if (count == 0 || KnownToFail(queue, cls)) return 0;
   std::vector<Entry> set_aside;
   int placed = 0;
-  const auto tries = static_cast<size_t>(most_tries);
+  const auto tries = static_cast<size_t>(max_tries);
   while (placed < count && PlaceOne(cls, queue, tries, set_aside)) ++placed;
   if (queue.failed_epoch != draft_.epoch()) queue.failed.clear();
   queue.failed_epoch = draft_.epoch();
@@ -70,10 +70,10 @@ int Greedy::Place(int cls, int count, int most_tries) {
   return placed;
 }
 
-bool Greedy::PlaceOne(int cls, Queue& queue, size_t most_tries, std::vector<Entry>& set_aside) {
+bool Greedy::PlaceOne(int cls, Queue& queue, size_t max_tries, std::vector<Entry>& set_aside) {
   const int shape = draft_.problem().classes[cls].shape;
   CatchUp(shape, queue);
-  while (!queue.heap.empty() && set_aside.size() < most_tries) {
+  while (!queue.heap.empty() && set_aside.size() < max_tries) {
     const Entry top = queue.heap.front();
     std::pop_heap(queue.heap.begin(), queue.heap.end(), std::greater<>());
     queue.heap.pop_back();

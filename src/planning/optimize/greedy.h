@@ -19,8 +19,8 @@ namespace nos::planning {
 class Greedy {
  public:
   explicit Greedy(Draft& draft);
-  // Gives up on a pod after `most_tries` nodes with insufficient resources.
-  int Place(int cls, int count, int most_tries = std::numeric_limits<int>::max());
+  // Gives up on a pod after `max_tries` nodes with insufficient resources.
+  int Place(int cls, int count, int max_tries = std::numeric_limits<int>::max());
   // Places a pod of the class on this node. False if it does not fit.
   bool PlaceOn(int cls, int node);
 
@@ -47,7 +47,7 @@ class Greedy {
   void CatchUp(int shape, Queue& queue);
   void Consider(int shape, int node, Queue& queue);
   bool KnownToFail(const Queue& queue, int cls) const;
-  bool PlaceOne(int cls, Queue& queue, size_t most_tries, std::vector<Entry>& set_aside);
+  bool PlaceOne(int cls, Queue& queue, size_t max_tries, std::vector<Entry>& set_aside);
 
   Draft& draft_;
   std::vector<Queue> queues_;  // by shape

@@ -43,11 +43,11 @@ void Age(cluster::Pod& pod, minutes wait) { pod.meta.created = kNow - wait; }
 
 TEST(StarvationTest, WaitRankGrowsWithEveryDoublingOfWait) {
   cluster::Pod pod;
-  EXPECT_EQ(Claim(pod, Options()), 0);  // unknown age
-  for (const auto& [wait, claim] : std::map<int, int>{
+  EXPECT_EQ(WaitRank(pod, Options()), 0);  // unknown age
+  for (const auto& [wait, wait_rank] : std::map<int, int>{
            {0, 0}, {9, 0}, {10, 1}, {19, 1}, {20, 2}, {39, 2}, {40, 3}, {80, 4}, {10'240, 11}}) {
     Age(pod, minutes(wait));
-    EXPECT_EQ(Claim(pod, Options()), claim) << wait << " minutes";
+    EXPECT_EQ(WaitRank(pod, Options()), wait_rank) << wait << " minutes";
   }
 }
 

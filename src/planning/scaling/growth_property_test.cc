@@ -32,7 +32,7 @@ struct Case {
   SharedPods pods;
 };
 
-Case Draw(uint64_t seed, int most_pods, int most_nodes) {
+Case Draw(uint64_t seed, int most_pods, int max_nodes) {
   Random random(seed);
   Case drawn;
   const std::string models[] = {"", "A30", "A100-40GB"};
@@ -41,7 +41,7 @@ Case Draw(uint64_t seed, int most_pods, int most_nodes) {
     const std::string& model = models[random.Below(3)];
     drawn.pools.push_back(Now(PoolOf("pool-" + std::to_string(p), model, model.empty() ? 0 : 1,
                                      4 + static_cast<int>(random.Below(12)),
-                                     static_cast<int>(random.Below(most_nodes + 1)),
+                                     static_cast<int>(random.Below(max_nodes + 1)),
                                      std::to_string(1 + random.Below(6)))));
   }
   ClusterBuilder cluster;

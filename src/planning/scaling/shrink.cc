@@ -111,7 +111,7 @@ class Shrinker {
                       0};
       }
     }
-    if (const double use = UseOf(node, pods); use > options_.most_use) {
+    if (const double use = UseOf(node, pods); use > options_.utilization_threshold) {
       return Reason{"InUse", fmt::format("{:.0f}% of it is in use", 100 * use), 0};
     }
     return std::nullopt;
@@ -128,7 +128,7 @@ class Shrinker {
     if (takes_moved_.contains(candidate.name)) {
       return Reason{"TakesMovedPods", "pods of another node that goes are moved here", 0};
     }
-    if (static_cast<int>(plan_.nodes.size()) >= options_.most_nodes || out_of_time_()) {
+    if (static_cast<int>(plan_.nodes.size()) >= options_.max_nodes || out_of_time_()) {
       return Reason{"NotLookedAt", "enough other nodes go first, or there was no time", 0};
     }
     EvictionBudgets budgets = budgets_;
@@ -151,7 +151,7 @@ class Shrinker {
     without.RemoveNode(candidate.name);
     EmptiedNode emptied{candidate.pool, candidate.name, {}};
     if (!candidate.pods.empty()) {
-      if (++tries_ > options_.most_tries) {
+      if (++tries_ > options_.max_tries) {
         return Reason{"NotLookedAt", "places were looked for others' pods first", 0};
       }
       std::vector<PodPtr> waiting;

@@ -25,7 +25,7 @@ constexpr const char* kA100 = "NVIDIA-A100-SXM4-40GB";
 
 class ShrinkTest : public ::testing::Test {
  protected:
-  ShrinkTest() { options_.most_use = 1; }
+  ShrinkTest() { options_.utilization_threshold = 1; }
 
   // The label `pool` assigns nodes to NodePools.
   cluster::Node& Node(const std::string& pool, const std::string& name,
@@ -193,7 +193,7 @@ TEST_F(ShrinkTest, RemovesMostExpensiveEmptyNodesFirst) {
   Node("dear", "b");
   Node("dear", "c");
   Pod("p", "c", {}, "1").meta.owners[0].kind = "DaemonSet";
-  options_.most_nodes = 2;
+  options_.max_nodes = 2;
   Make();
   EXPECT_THAT(Gone(), ElementsAre("b", "c"));
   EXPECT_EQ(Kept("a").code, "NotLookedAt");
@@ -210,7 +210,7 @@ TEST_F(ShrinkTest, KeepsNodeWithImmovablePod) {
   budget_.meta.name = "b";
   budget_.selector.emplace().match_labels = {{"app", "web"}};
   Pod("busy", "d", {}, "60");
-  options_.most_use = 0.5;
+  options_.utilization_threshold = 0.5;
   options_.may_go = [](const cluster::NodeInfo& node) { return node.node->meta.name != "e"; };
   Make();
   EXPECT_THAT(Gone(), IsEmpty());
@@ -285,7 +285,7 @@ TEST_F(ShrinkTest, PlansOfRandomClustersAreValid) {
     pools_.clear();
     Pool("p", static_cast<int>(random.Below(3)), "2");
     Pool("q", static_cast<int>(random.Below(2)), "3");
-    options_.most_use = random.Chance(0.5) ? 1 : 0.6;
+    options_.utilization_threshold = random.Chance(0.5) ? 1 : 0.6;
     options_.rules.local_storage = random.Chance(0.5);
     const int nodes = 2 + static_cast<int>(random.Below(6));
     const std::string layouts[] = {"", "1g.5gb@0:used,2g.10gb@2:free", "3g.20gb@0:used",

@@ -67,14 +67,14 @@ class CheckedSearch {
     if (out_of_time_()) return false;
     const int64_t most = std::min(looks_, kMaxLooksForOne);
     int64_t looks = most;
-    const std::vector<Seating> seats =
+    const std::vector<GangAssignment> assignments =
         AssembleGang(checker_, t_, result, below, gang, states_, out_of_time_, looks);
     looks_ -= most - looks;
-    if (seats.empty()) return false;
+    if (assignments.empty()) return false;
     ++assembled_;
     const std::vector<std::vector<bool>> allowed = t_.problem.allowed;
     auto objections = std::exchange(t_.objections, {});  // may be very large, so it is not copied
-    Seat(seats);
+    RestrictTo(assignments);
     StagedResult other = Search();
     other.complete = false;
     other.upper_bound = std::max(other.upper_bound, result.upper_bound);
@@ -90,13 +90,13 @@ class CheckedSearch {
   }
 
   // Restricts these pods to their assigned nodes.
-  void Seat(const std::vector<Seating>& seats) {
-    for (const Seating& seat : seats) {
-      const int index = t_.problem.classes[seat.cls].allowed;
+  void RestrictTo(const std::vector<GangAssignment>& assignments) {
+    for (const GangAssignment& assignment : assignments) {
+      const int index = t_.problem.classes[assignment.cls].allowed;
       if (!t_.live_rows.contains(index)) continue;         // no filter depends on its node
       std::vector<bool>& row = t_.problem.allowed[index];  // only this pod has this row
       row.assign(row.size(), false);
-      row[seat.node] = true;
+      row[assignment.node] = true;
     }
     t_.problem.IndexShapes();
   }

@@ -55,7 +55,7 @@ class Assembler {
     OrderMembers();
   }
 
-  std::vector<Seating> Run() {
+  std::vector<GangAssignment> Run() {
     // Computed before any member is placed.
     for (const Member& member : members_) (void)CandidatesOf(member);
     const std::vector<std::vector<int>> domains = Domains();
@@ -64,9 +64,9 @@ class Assembler {
       if (!MayLook() || tried == kMaxDomains) break;
       bool begun = false;
       for (const std::vector<const Member*>& order : orders_) {
-        std::vector<Seating> seats = Try(domain, order);
-        if (seats.size() >= lacking_) return seats;
-        begun = begun || !seats.empty();
+        std::vector<GangAssignment> assignments = Try(domain, order);
+        if (assignments.size() >= lacking_) return assignments;
+        begun = begun || !assignments.empty();
       }
       tried += begun ? 1 : 0;
     }
@@ -156,10 +156,10 @@ class Assembler {
 
   // Places the first tied member in this domain and the others where they fit then. Members that
   // filters reject are tried again after others are placed.
-  std::vector<Seating> Try(const std::vector<int>& domain, std::vector<const Member*> left) {
+  std::vector<GangAssignment> Try(const std::vector<int>& domain, std::vector<const Member*> left) {
     const size_t mark = draft_.Mark();
     PlanChecker::Play play = play_;
-    std::vector<Seating> seats;
+    std::vector<GangAssignment> assignments;
     std::vector<bool> in_domain(all_.size());
     for (const int node : domain) in_domain[node] = true;
     bool begun = false;
@@ -178,15 +178,15 @@ class Assembler {
         begun = begun || member->tied;
         draft_.Place(member->cls, node, devices_);
         play.Bind(*member->pod, NameOf(node));
-        seats.push_back({member->cls, node});
+        assignments.push_back({member->cls, node});
         return true;
       });
       // Kinds without capacity do not get any later.
       if (begun) std::erase_if(left, [](const Member* member) { return !member->may_follow; });
-      if (seats.size() + left.size() < lacking_) break;
+      if (assignments.size() + left.size() < lacking_) break;
     }
     draft_.Rollback(mark);
-    return seats;
+    return assignments;
   }
 
   // The free resources of the node that the class requests, in the same units.
@@ -245,10 +245,10 @@ class Assembler {
 
 }  // namespace
 
-std::vector<Seating> AssembleGang(PlanChecker& checker, const Translation& translation,
-                                  const StagedResult& around, int below, int gang,
-                                  GpuStates& states, const std::function<bool()>& out_of_time,
-                                  int64_t& looks) {
+std::vector<GangAssignment> AssembleGang(PlanChecker& checker, const Translation& translation,
+                                         const StagedResult& around, int below, int gang,
+                                         GpuStates& states,
+                                         const std::function<bool()>& out_of_time, int64_t& looks) {
   return Assembler(checker, translation, around, below, gang, states, out_of_time, looks).Run();
 }
 

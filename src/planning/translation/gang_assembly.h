@@ -13,7 +13,7 @@
 
 namespace nos::planning {
 
-struct Seating {
+struct GangAssignment {
   int cls = 0, node = 0;
 };
 
@@ -22,9 +22,9 @@ struct Seating {
 // enough. Returns as many pods as fit; empty if that is fewer than the gang lacks. Ignores
 // Problem::allowed and asks the filters instead. `looks`: budget of checked pairs of pod and node;
 // decremented.
-std::vector<Seating> AssembleGang(PlanChecker& checker, const Translation& translation,
-                                  const StagedResult& around, int below, int gang,
-                                  GpuStates& states, const std::function<bool()>& out_of_time,
-                                  int64_t& looks);
+std::vector<GangAssignment> AssembleGang(PlanChecker& checker, const Translation& translation,
+                                         const StagedResult& around, int below, int gang,
+                                         GpuStates& states,
+                                         const std::function<bool()>& out_of_time, int64_t& looks);
 
 }  // namespace nos::planning

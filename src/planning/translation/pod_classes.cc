@@ -175,12 +175,12 @@ class Grouper {
       extra.members.erase(extra.members.begin(), extra.members.begin() + lacking);
       members.resize(lacking);
       extra.extra = true;
-      extra.claim = Claim(*pods_[extra.members[0]], options_);
+      extra.wait_rank = WaitRank(*pods_[extra.members[0]], options_);
       groups_.push_back(std::move(extra));
     }
     for (const size_t g : needed) {
       groups_[g].priority = urgent_[gang]->priority;
-      groups_[g].claim = Claim(*urgent_[gang], options_);
+      groups_[g].wait_rank = WaitRank(*urgent_[gang], options_);
     }
   }
 
@@ -193,7 +193,7 @@ class Grouper {
   void Add(int i) {
     const Pod& pod = *pods_[i];
     const int gang = out_.gang_of[i] == nullptr ? -1 : number_of_.at(out_.gang_of[i]);
-    const int claim = gang < 0 ? Claim(pod, options_) : 0;
+    const int wait_rank = gang < 0 ? WaitRank(pod, options_) : 0;
     const cluster::ResourceVector& requests = RequestsFor(pod);
     std::string constraints = ConstraintKey(pod);
     const size_t framework = frameworks_.IndexFor(pod);
@@ -203,12 +203,12 @@ class Grouper {
     std::string key = constraints;
     key += '\n';
     key.append(reinterpret_cast<const char*>(&pod.priority), sizeof pod.priority);
-    key.append(reinterpret_cast<const char*>(&claim), sizeof claim);
+    key.append(reinterpret_cast<const char*>(&wait_rank), sizeof wait_rank);
     key.append(reinterpret_cast<const char*>(&gang), sizeof gang);
     AppendRequests(key, requests);
     const auto [it, fresh] = index_.try_emplace(std::move(key), static_cast<int>(groups_.size()));
     if (fresh) {
-      groups_.push_back({std::move(constraints), requests, pod.priority, claim, 0, {}, gang});
+      groups_.push_back({std::move(constraints), requests, pod.priority, wait_rank, 0, {}, gang});
       groups_.back().live = live;
     }
     groups_[it->second].members.push_back(i);
@@ -230,10 +230,10 @@ class Grouper {
 
   void SetLevels() {
     std::map<std::pair<int64_t, int>, int> levels;  // highest priority and wait rank first
-    for (const PodGroup& g : groups_) levels[{-int64_t{g.priority}, -g.claim}] = 0;
+    for (const PodGroup& g : groups_) levels[{-int64_t{g.priority}, -g.wait_rank}] = 0;
     int next = 0;
     for (auto& [key, level] : levels) level = next++;
-    for (PodGroup& g : groups_) g.level = levels[{-int64_t{g.priority}, -g.claim}];
+    for (PodGroup& g : groups_) g.level = levels[{-int64_t{g.priority}, -g.wait_rank}];
   }
 
   const Pods pods_;
@@ -268,12 +268,12 @@ std::string ConstraintKey(const Pod& pod) {
   return key;
 }
 
-int Claim(const Pod& pod, const PlanOptions& options) {
+int WaitRank(const Pod& pod, const PlanOptions& options) {
   if (pod.meta.created == Time{} || options.starvation_after <= Duration::zero()) return 0;
-  int claim = 0;
+  int wait_rank = 0;
   Duration wait = options.now - pod.meta.created;
-  for (; wait >= options.starvation_after; wait /= 2) ++claim;
-  return claim;
+  for (; wait >= options.starvation_after; wait /= 2) ++wait_rank;
+  return wait_rank;
 }
 
 bool IsHopeless(const Gang& gang) {

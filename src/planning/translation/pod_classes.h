@@ -19,13 +19,13 @@ std::string ConstraintKey(const cluster::Pod& pod);
 
 // The wait rank of a pod: 0 until `starvation_after`, then plus one for every doubling. The longer
 // a pod waits, the fewer pods can overtake it, and there are few different ranks.
-int Claim(const cluster::Pod& pod, const PlanOptions& options);
+int WaitRank(const cluster::Pod& pod, const PlanOptions& options);
 
 struct PodGroup {
   std::string constraints;  // including the scheduling framework
   cluster::ResourceVector requests;
   int32_t priority = 0;
-  int claim = 0;
+  int wait_rank = 0;
   int level = 0;             // by priority, then wait rank; 0 is served first
   std::vector<int> members;  // indices into `pods`, longest waiting first
   int gang = -1;             // index into PodGroups::gangs

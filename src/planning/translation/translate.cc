@@ -208,7 +208,7 @@ class Translator {
     cls.level = group.level;
     cls.gang = group.gang;
     cls.extra = group.extra;
-    cls.aged = group.claim > 0 && (group.gang < 0 || group.extra);
+    cls.aged = group.wait_rank > 0 && (group.gang < 0 || group.extra);
     cls.count = static_cast<int>(group.members.size());
     cls.value = ValueOf(cls);
     out_.problem.classes.push_back(std::move(cls));

@@ -78,7 +78,8 @@ const Nominator::ByNode& Nominator::Standings() const {
   std::map<size_t, quota::Amounts> before = evicted_.Charges(false);  // by account
   for (const auto& [nomination, node, account] : all) {
     if (!nomination->charge) nomination->charge = ChargeOn(*nomination->pod, node);
-    nomination->standing = Judge(*nomination->pod, account, *nomination->charge, before[account]);
+    nomination->standing =
+        StandingOf(*nomination->pod, account, *nomination->charge, before[account]);
     if (cache_.FindPlaced(nomination->key) == nullptr) before[account].Add(*nomination->charge);
   }
   return by_node_;
@@ -125,7 +126,7 @@ Nominator::QuotaStanding Nominator::StandingOf(const cluster::Pod& pod, std::str
   if (!as_nominated) {
     if (!before) before = NominatedBefore(pod);
     const auto account = charges_.ledger().balance().AccountOf(pod.meta.ns);
-    return account ? Judge(pod, *account, ChargeOn(pod, node), *before) : QuotaStanding::kNone;
+    return account ? StandingOf(pod, *account, ChargeOn(pod, node), *before) : QuotaStanding::kNone;
   }
   const std::vector<Nomination>& nominations = Standings().find(found->second)->second;
   const auto is_its = [&](const Nomination& nomination) { return IsSame(*nomination.pod, pod); };
@@ -153,9 +154,9 @@ quota::Amounts Nominator::NominatedBefore(const cluster::Pod& pod) const {
   return before;
 }
 
-Nominator::QuotaStanding Nominator::Judge(const cluster::Pod& pod, size_t account,
-                                          const quota::Amounts& charge,
-                                          const quota::Amounts& before) const {
+Nominator::QuotaStanding Nominator::StandingOf(const cluster::Pod& pod, size_t account,
+                                               const quota::Amounts& charge,
+                                               const quota::Amounts& before) const {
   quota::Amounts besides = before;
   if (const quota::Amounts* counted = charges_.ledger().ChargeOf(pod.Key()))
     besides.Add(*counted, -1);

@@ -79,8 +79,8 @@ class Nominator {
  private:
   quota::Amounts ChargeOn(const cluster::Pod& pod, std::string_view node) const;
   quota::Amounts NominatedBefore(const cluster::Pod& pod) const;
-  QuotaStanding Judge(const cluster::Pod& pod, size_t account, const quota::Amounts& charge,
-                      const quota::Amounts& before) const;
+  QuotaStanding StandingOf(const cluster::Pod& pod, size_t account, const quota::Amounts& charge,
+                           const quota::Amounts& before) const;
   // `before`: cache of NominatedBefore(pod), which is equal for all nodes.
   QuotaStanding StandingOf(const cluster::Pod& pod, std::string_view node,
                            std::optional<quota::Amounts>& before) const;

@@ -299,11 +299,11 @@ Status ParseAutoscaler(Words& words, controllers::AutoscalerConfig& config) {
                              {"noshrink", SetFlag(words, config.shrink, false)},
                              {"settle", SetDuration(words, config.settle)},
                              {"shrink-after", SetDuration(words, config.shrink_after)},
-                             {"close-for", SetDuration(words, config.close_for)},
+                             {"close-for", SetDuration(words, config.backoff)},
                              {"move-after", SetDuration(words, config.move_after)},
-                             {"most-moves", SetInt(words, config.most_moves)},
-                             {"hold", SetDuration(words, config.relocations.hold_deadline)},
-                             {"drain", SetDuration(words, config.relocations.drain_deadline)}};
+                             {"most-moves", SetInt(words, config.max_moves_per_pod)},
+                             {"hold", SetDuration(words, config.relocations.hold_timeout)},
+                             {"drain", SetDuration(words, config.relocations.drain_timeout)}};
   while (!words.empty()) NOS_RETURN_IF_ERROR(Apply(words, settings, words.Take()));
   return Status::Ok();
 }

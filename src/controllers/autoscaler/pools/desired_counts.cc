@@ -37,18 +37,18 @@ void DesiredCounts::Read(const ScalingCycle& cycle, ObservedPool& pool) {
   }
   if (cycle.now >= memory.write_again) memory.write_error = Status::Ok();
   if (pool.HasSignal()) {
-    memory.read_again = cycle.now + config_.read_again;
+    memory.pool_sync_interval = cycle.now + config_.pool_sync_interval;
     return;
   }
-  if (cycle.now < memory.read_again) return;
+  if (cycle.now < memory.pool_sync_interval) return;
   if (memory.silent > 0 && waited_) {
-    memory.read_again = cycle.now + kReadAgain;
+    memory.pool_sync_interval = cycle.now + kReadAgain;
     return;
   }
   const bool failed = !memory.read_error.ok();
   Result<PoolScale> scale = scaling_.Read(*pool.pool, cycle.client);
   const Time now = cycle.clock.Now();
-  memory.read_again = now + config_.read_again;
+  memory.pool_sync_interval = now + config_.pool_sync_interval;
   memory.fresh = scale.ok();
   memory.read_error = scale.status();
   if (!pool.pool->webhook.empty()) NoteAnswer(memory, now);
@@ -68,8 +68,9 @@ void DesiredCounts::NoteAnswer(PoolMemory& memory, Time now) {
   }
   waited_ = true;
   if (++memory.silent == 1) memory.silent_since = now;
-  const BackOff pauses{config_.read_again, std::max(config_.read_again, kSilentPause)};
-  memory.read_again = now + pauses.After(memory.silent);
+  const BackOff pauses{config_.pool_sync_interval,
+                       std::max(config_.pool_sync_interval, kSilentPause)};
+  memory.pool_sync_interval = now + pauses.After(memory.silent);
   memory.read_error =
       Status(code, fmt::format("{}; it has not answered since {}, and is asked less and less often "
                                "(after {} at most)",
@@ -83,7 +84,7 @@ Status DesiredCounts::Write(const ScalingCycle& cycle, ObservedPool& pool, int32
   if (!memory.scale) return {Code::kUnavailable, "it is not known how many nodes are wanted"};
   const Status written = scaling_.Write(*pool.pool, *memory.scale, wanted, remove, cycle.client);
   memory.fresh = false;
-  memory.read_again = written.ok() ? Time{} : cycle.now + kReadAgain;
+  memory.pool_sync_interval = written.ok() ? Time{} : cycle.now + kReadAgain;
   const Code code = written.code();
   const bool perhaps = code == Code::kDeadline || code == Code::kUnavailable;
   if (written.ok() || perhaps) memory.scale->wanted = wanted;
@@ -94,8 +95,8 @@ Status DesiredCounts::Write(const ScalingCycle& cycle, ObservedPool& pool, int32
   const bool open = perhaps || code == Code::kConflict;
   if (open && ++memory.unanswered < kMaxUnanswered) return written;
   memory.write_error = written;
-  memory.write_again = cycle.now + config_.close_for;
-  if (!open) memory.read_again = cycle.now + config_.read_again;
+  memory.write_again = cycle.now + config_.backoff;
+  if (!open) memory.pool_sync_interval = cycle.now + config_.pool_sync_interval;
   events_.Add(events::ScaleNotSet(*pool.pool, wanted, written));
   return written;
 }

@@ -3,7 +3,7 @@
 //
 //   DesiredCounts counts(config, scaling, events);
 //   counts.BeginCycle();
-//   counts.Read(cycle, pool);                       // at most every config.read_again
+//   counts.Read(cycle, pool);                       // at most every config.pool_sync_interval
 //   if (pool.memory->MayWrite()) counts.Write(cycle, pool, pool.memory->scale->wanted + 1, {});
 //
 // After a write the count is read again before the next write. A write without an answer counts as

@@ -28,7 +28,7 @@ void NodeCounter::RecordTemplates(const ScalingCycle& cycle, ObservedCluster& cl
     const bool seen = described || memory.learned_from == version;
     if (seen && cycle.now < memory.learn_again) continue;
     memory.learned_from = version;
-    memory.learn_again = cycle.now + config_.read_again;
+    memory.learn_again = cycle.now + config_.pool_sync_interval;
     std::vector<std::shared_ptr<const cluster::Node>> nodes;
     for (size_t n = 0; n < cluster.nodes.size(); ++n) {
       if (cluster.pool_of[n] != static_cast<int>(p)) continue;
@@ -37,7 +37,7 @@ void NodeCounter::RecordTemplates(const ScalingCycle& cycle, ObservedCluster& cl
       if (!described || !IsStarting(*node, *pool.pool, lacks, cycle.now)) nodes.push_back(node);
     }
     const auto pods = cycle.view.pods.Snapshot();
-    memory.learned = cluster::Learn(*pool.pool, nodes, *pods);
+    memory.learned = cluster::RecordTemplate(*pool.pool, nodes, *pods);
     pool.pool = WithRecordedTemplate(pool);
   }
 }
@@ -45,13 +45,13 @@ void NodeCounter::RecordTemplates(const ScalingCycle& cycle, ObservedCluster& cl
 // True if a shortfall of the node may still disappear.
 bool NodeCounter::IsStarting(const cluster::Node& node, const cluster::NodePool& pool,
                              const NodeLacks& lacks, Time now) const {
-  const PoolPatience patience{config_.least_patience, {}, {}};
+  const PoolPatience patience{config_.min_provision_timeout, {}, {}};
   const Time created = node.meta.created;
   return lacks.Any() && now < created + PatienceOf(pool, patience) && created < now + kClocksDiffer;
 }
 
 void NodeCounter::Count(const ScalingCycle& cycle, ObservedCluster& cluster) {
-  const PoolPatience patience{config_.least_patience, {}, {}};
+  const PoolPatience patience{config_.min_provision_timeout, {}, {}};
   std::map<std::string_view, std::pair<ObservedPool*, PoolNodes::Wrong>> closed;
   for (size_t n = 0; n < cluster.nodes.size(); ++n) {
     if (cluster.pool_of[n] < 0) continue;

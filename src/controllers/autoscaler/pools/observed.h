@@ -30,7 +30,7 @@ struct PoolMemory {
   std::string target;              // identifies the object or webhook that `scale` was read from
   std::optional<PoolScale> scale;  // as last read or written
   bool fresh = false;              // read since the last write, so a write may be based on it
-  Time read_again{};
+  Time pool_sync_interval{};
   Status read_error, write_error;
   Time write_again{};  // no write before this time after write_error
   Time grown{};        // time of the last scale-up

@@ -20,7 +20,7 @@ PoolObserver::PoolObserver(const AutoscalerConfig& config, const gpu::Catalogue&
       counts_(counts),
       statuses_(statuses),
       events_(events),
-      unreadable_(config.read_again, events),
+      unreadable_(config.pool_sync_interval, events),
       counter_(config, catalogue, schedule) {}
 
 Status PoolObserver::Observe(const ScalingCycle& cycle, const cluster::ClusterContext& around,
@@ -74,7 +74,7 @@ PoolSeen PoolObserver::Summarise(const ObservedPool& pool) const {
 }
 
 Status PoolObserver::UpdateState(const ScalingCycle& cycle, ObservedPool& pool) {
-  const PoolPatience patience{config_.least_patience, config_.close_for, config_.longest_close};
+  const PoolPatience patience{config_.min_provision_timeout, config_.backoff, config_.max_backoff};
   const PoolSeen seen = Summarise(pool);
   pool.state = StateOf(seen, patience, cycle.now);
   PoolState& state = pool.state;

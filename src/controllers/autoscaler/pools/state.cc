@@ -25,7 +25,7 @@ constexpr std::string_view kCordon = "node.kubernetes.io/unschedulable";
 constexpr const char* kScaleFailed = "ScaleFailed";
 
 Duration ClosedFor(int32_t failures, const PoolPatience& patience) {
-  return BackOff{patience.close_for, patience.longest_close}.After(failures);
+  return BackOff{patience.backoff, patience.max_backoff}.After(failures);
 }
 
 // Copies the status and clamps values that cannot be true.
@@ -37,7 +37,7 @@ PoolStatus Believable(const NodePool& pool, const PoolPatience& patience, Time n
   status.failures = std::clamp(pool.failures, 0, kMaxFailures);
   status.closed_until = pool.closed_until;
   if (status.closed_until) {
-    status.closed_until = std::min(*status.closed_until, now + patience.longest_close);
+    status.closed_until = std::min(*status.closed_until, now + patience.max_backoff);
   }
   return status;
 }
@@ -62,8 +62,8 @@ bool MadeInVain(const PoolSeen& seen, const PoolStatus& status, Duration patienc
 }
 
 // Updates status.asked and the failure count. Returns true if nodes are late.
-bool Judge(const PoolSeen& seen, int missing, const PoolPatience& patience, Time now,
-           PoolState& state) {
+bool UpdateFailures(const PoolSeen& seen, int missing, const PoolPatience& patience, Time now,
+                    PoolState& state) {
   const NodePool& pool = *seen.pool;
   PoolStatus& status = state.status;
   const bool awaits = missing > 0 || seen.nodes.starting > 0;
@@ -208,7 +208,7 @@ std::string GpuLack(const cluster::Node& node, const NodePool& pool,
 }  // namespace
 
 Duration PatienceOf(const NodePool& pool, const PoolPatience& patience) {
-  return std::max<Duration>(patience.least, 2 * std::chrono::seconds(pool.start_seconds));
+  return std::max<Duration>(patience.min_timeout, 2 * std::chrono::seconds(pool.start_seconds));
 }
 
 NodeLacks LacksOf(const cluster::Node& node, const NodePool& pool,
@@ -262,7 +262,7 @@ PoolState StateOf(const PoolSeen& seen, const PoolPatience& patience, Time now) 
   if (seen.wanted) status.wanted = std::clamp(*seen.wanted, 0, INT32_MAX);
   // Clamped: a webhook or scale object may report any number.
   int missing = std::clamp(status.wanted - seen.nodes.Present(), 0, cluster::kMaxPoolNodes);
-  if (seen.wanted && Judge(seen, missing, patience, now, state)) missing = 0;
+  if (seen.wanted && UpdateFailures(seen, missing, patience, now, state)) missing = 0;
   if (pool.learns) status.learned = pool.learned;
   status.ready = ReadyOf(seen, status);
   const Condition* known = cluster::FindCondition(pool.conditions, kPoolReady);

@@ -31,9 +31,9 @@
 namespace nos::controllers {
 
 struct PoolPatience {
-  Duration least{};          // no node is late before this time
-  Duration close_for{};      // doubles with each failure in a row
-  Duration longest_close{};  // upper limit of close_for
+  Duration min_timeout{};  // no node is late before this time
+  Duration backoff{};      // doubles with each failure in a row
+  Duration max_backoff{};  // upper limit of backoff
 };
 // How long the pool's nodes are awaited.
 Duration PatienceOf(const cluster::NodePool& pool, const PoolPatience& patience);

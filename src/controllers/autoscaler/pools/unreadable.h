@@ -1,7 +1,7 @@
 // Reports NodePools whose spec cannot be read. The autoscaler keeps the last valid state of such a
 // pool; one that was never valid gets the condition Ready=False with reason Invalid.
 //
-//   UnreadablePools unreadable(config.read_again, events);
+//   UnreadablePools unreadable(config.pool_sync_interval, events);
 //   unreadable.Observe(cycle, around);
 //   if (const std::string why = unreadable.ProblemOf("a100"); !why.empty()) ...
 //

@@ -56,7 +56,7 @@ bool GangChecker::CountAsked(Gang& gang, const std::set<std::string>& asked, Tim
   return any;
 }
 
-std::vector<std::string> GangChecker::Judge(const cluster::ClusterSnapshot& kept, Time now) {
+std::vector<std::string> GangChecker::Check(const cluster::ClusterSnapshot& kept, Time now) {
   std::vector<std::string> problems;
   const auto asked = std::exchange(asked_, {});
   if (gangs_.empty()) return problems;
@@ -83,7 +83,7 @@ std::vector<std::string> GangChecker::Judge(const cluster::ClusterSnapshot& kept
   return problems;
 }
 
-std::vector<std::string> GangChecker::JudgePartitioning(
+std::vector<std::string> GangChecker::CheckPartitioning(
     const std::set<std::string>& partitioned_for, const std::set<std::string>& planned,
     Time now) const {
   std::vector<std::string> problems;

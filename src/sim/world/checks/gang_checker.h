@@ -2,10 +2,10 @@
 // for gangs likewise. Checks the objects in the API server, the scheduler's bind requests, and its
 // reservations.
 //
-//   judge.Expect("default/g", 3);           // a PodGroup and its minMember
-//   judge.See(before, after, now);          // for each change of a pod in the API server
-//   judge.Asked("default/g-1");             // the scheduler requests its binding
-//   for (std::string& problem : judge.Judge(scheduler.snapshot(), now)) ...  // after each step
+//   checker.Expect("default/g", 3);           // a PodGroup and its minMember
+//   checker.See(before, after, now);          // for each change of a pod in the API server
+//   checker.Asked("default/g-1");             // the scheduler requests its binding
+//   for (std::string& problem : checker.Check(scheduler.snapshot(), now)) ...  // after each step
 //
 // The scheduler may learn of changes late: a member that failed or was removed, or whose binding
 // was lost, still counts for kFaultsLinger.
@@ -39,11 +39,11 @@ class GangChecker {
   void Asked(const std::string& pod) { asked_.insert(pod); }
   // Checks the bind requests since the last call, and all current reservations: in each of these
   // gangs enough members have a node, a bind request or a reservation.
-  std::vector<std::string> Judge(const cluster::ClusterSnapshot& kept, Time now);
+  std::vector<std::string> Check(const cluster::ClusterSnapshot& kept, Time now);
   // `partitioned_for`: pods for which a new plan repartitions GPUs; `planned`: pods with reserved
   // slices or a nominated node. In each gang of `partitioned_for`, enough members have a node or
   // are in `planned`.
-  std::vector<std::string> JudgePartitioning(const std::set<std::string>& partitioned_for,
+  std::vector<std::string> CheckPartitioning(const std::set<std::string>& partitioned_for,
                                              const std::set<std::string>& planned, Time now) const;
 
  private:

@@ -18,7 +18,7 @@ class GangCheckerTest : public testing::Test {
  protected:
   using Pod = GangChecker::Pod;
 
-  GangCheckerTest() { judge.Expect("default/g", 3); }
+  GangCheckerTest() { checker.Expect("default/g", 3); }
 
   static Pod Member(const std::string& name, const std::string& node = "",
                     const std::string& phase = "Pending") {
@@ -30,9 +30,9 @@ class GangCheckerTest : public testing::Test {
     pod->phase = phase;
     return pod;
   }
-  void See(const Pod& pod) { judge.See(nullptr, pod, now); }
+  void See(const Pod& pod) { checker.See(nullptr, pod, now); }
   void Keep(const std::string& name) { ASSERT_TRUE(kept.Bind(Member(name), "n").ok()); }
-  std::vector<std::string> Judge() { return judge.Judge(kept, now); }
+  std::vector<std::string> Check() { return checker.Check(kept, now); }
 
   static cluster::ClusterSnapshot OneNode() {
     auto node = std::make_shared<cluster::Node>();
@@ -41,54 +41,54 @@ class GangCheckerTest : public testing::Test {
   }
 
   Time now{};
-  GangChecker judge;
+  GangChecker checker;
   cluster::ClusterSnapshot kept = OneNode();
 };
 
 TEST_F(GangCheckerTest, AcceptsGangBoundInOneStep) {
   for (const char* name : {"a", "b", "c"}) See(Member(name));
-  for (const char* name : {"default/a", "default/b", "default/c"}) judge.Asked(name);
-  EXPECT_THAT(Judge(), IsEmpty());
+  for (const char* name : {"default/a", "default/b", "default/c"}) checker.Asked(name);
+  EXPECT_THAT(Check(), IsEmpty());
 }
 
 TEST_F(GangCheckerTest, ReportsBindingOfTooFewMembers) {
   for (const char* name : {"a", "b", "c"}) See(Member(name));
-  judge.Asked("default/a");
-  judge.Asked("default/b");
-  EXPECT_THAT(Judge(), ElementsAre(HasSubstr("2 of its pods are bound, and 3 must be")));
-  EXPECT_THAT(Judge(), IsEmpty()) << "nothing was asked for since";
+  checker.Asked("default/a");
+  checker.Asked("default/b");
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("2 of its pods are bound, and 3 must be")));
+  EXPECT_THAT(Check(), IsEmpty()) << "nothing was asked for since";
 }
 
 TEST_F(GangCheckerTest, MemberWithNodeCountsUntilItFails) {
   See(Member("a", "n", "Running"));
   See(Member("b", "n", "Succeeded"));
   See(Member("c"));
-  judge.Asked("default/c");
-  EXPECT_THAT(Judge(), IsEmpty());
+  checker.Asked("default/c");
+  EXPECT_THAT(Check(), IsEmpty());
   See(Member("b", "n", "Failed"));
   now += seconds(1);
-  judge.Asked("default/c");
-  EXPECT_THAT(Judge(), IsEmpty()) << "the scheduler may not know yet";
+  checker.Asked("default/c");
+  EXPECT_THAT(Check(), IsEmpty()) << "the scheduler may not know yet";
   now += kFaultsLinger;
-  judge.Asked("default/c");
-  EXPECT_THAT(Judge(), ElementsAre(HasSubstr("2 of its pods are bound")));
+  checker.Asked("default/c");
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("2 of its pods are bound")));
 }
 
 TEST_F(GangCheckerTest, ReportsReservationsForTooFewMembers) {
   See(Member("a", "n", "Running"));
   Keep("b");
-  EXPECT_THAT(Judge(), ElementsAre(HasSubstr("only 2 of its pods have one, and 3 must")));
+  EXPECT_THAT(Check(), ElementsAre(HasSubstr("only 2 of its pods have one, and 3 must")));
   Keep("c");
-  EXPECT_THAT(Judge(), IsEmpty());
+  EXPECT_THAT(Check(), IsEmpty());
 }
 
 TEST_F(GangCheckerTest, ReportsRepartitioningForTooFewMembers) {
   for (const char* name : {"b", "c", "d"}) See(Member(name));
   See(Member("a", "n", "Running"));
-  EXPECT_THAT(judge.JudgePartitioning({"default/b"}, {"default/b"}, now),
+  EXPECT_THAT(checker.CheckPartitioning({"default/b"}, {"default/b"}, now),
               ElementsAre(HasSubstr("only 2 of its pods are served, and 3 must be")));
-  EXPECT_THAT(judge.JudgePartitioning({"default/b"}, {"default/b", "default/c"}, now), IsEmpty());
-  EXPECT_THAT(judge.JudgePartitioning({"default/x"}, {"default/b"}, now), IsEmpty())
+  EXPECT_THAT(checker.CheckPartitioning({"default/b"}, {"default/b", "default/c"}, now), IsEmpty());
+  EXPECT_THAT(checker.CheckPartitioning({"default/x"}, {"default/b"}, now), IsEmpty())
       << "it is of no gang";
 }
 

@@ -80,8 +80,8 @@ WorldOptions DrawWorld(const ChaosOptions& options, Random& random, ChaosPools& 
   world.faults_last = options.faults_last;
   world.check_annotations = true;
   if (options.scheduler_partitions) world.partitioned_by = scheduling::PartitionedBy::kScheduler;
-  world.partitioner.starvation_after = std::chrono::minutes(random.Chance(0.5) ? 2 : 30);
-  world.partitioner.longest_pause = std::chrono::minutes(1);
+  world.partitioner.hold_after = std::chrono::minutes(random.Chance(0.5) ? 2 : 30);
+  world.partitioner.max_pause = std::chrono::minutes(1);
   // the kubelet overwrites changes by others
   world.times.kubelet.heartbeat = std::chrono::seconds(10);
   world.times.agent.longest_pause = std::chrono::seconds(20);
@@ -349,7 +349,7 @@ class Chaos {
 
   // True if capacity may be kept free for `other` although `pod` could use it now.
   bool GoesFirst(const cluster::Pod& other, const cluster::Pod& pod) const {
-    if (world_.Now() - other.meta.created < world_.options().partitioner.starvation_after) {
+    if (world_.Now() - other.meta.created < world_.options().partitioner.hold_after) {
       return false;
     }
     const auto claim = [](const cluster::Pod& of) {

@@ -22,18 +22,18 @@ controllers::AutoscalerConfig ChaosPools::DrawAutoscaler(FaultRates& rates) {
   rates.scaling_refused_per_hour = rate(30);
   controllers::AutoscalerConfig config;
   config.settle = seconds(2);
-  config.read_again = seconds(10);
-  config.least_patience = seconds(40);
-  config.close_for = seconds(20);
-  config.longest_close = std::chrono::minutes(2);
+  config.pool_sync_interval = seconds(10);
+  config.min_provision_timeout = seconds(40);
+  config.backoff = seconds(20);
+  config.max_backoff = std::chrono::minutes(2);
   config.shrink_after = seconds(20 + random_.Below(60));
-  config.removal_deadline = std::chrono::minutes(3);
+  config.removal_timeout = std::chrono::minutes(3);
   config.moves = random_.Chance(0.5);
   config.move_after = seconds(15);
-  config.moves_per_hour = config.moves_per_namespace = 100;
-  config.relocations.hold_deadline = std::chrono::minutes(1);
-  config.relocations.drain_deadline = std::chrono::minutes(2);
-  config.relocations.successor_deadline = seconds(20);
+  config.max_moves_per_hour = config.max_moves_per_namespace = 100;
+  config.relocations.hold_timeout = std::chrono::minutes(1);
+  config.relocations.drain_timeout = std::chrono::minutes(2);
+  config.relocations.successor_timeout = seconds(20);
   return config;
 }
 

@@ -47,7 +47,7 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
     options.faults.stream_expired = rate(0.02);
     options.faults.crash = rate(0.03);
     options.faults_last = kFaultsLast;
-    options.partitioner.longest_pause = minutes(1);
+    options.partitioner.max_pause = minutes(1);
     options.times.agent.longest_pause = seconds(20);
     if (scheduler_partitions) options.partitioned_by = scheduling::PartitionedBy::kScheduler;
     return options;

@@ -343,16 +343,16 @@ void World::AfterStep(Machine* machine) {
 }
 
 void World::JudgeGangs() {
-  JudgePartitioning();
+  CheckPartitioning();
   if (scheduler() == nullptr) return;
-  for (std::string& problem : gangs_.Judge(scheduler()->snapshot(), clock_.Now())) {
+  for (std::string& problem : gangs_.Check(scheduler()->snapshot(), clock_.Now())) {
     Violation(std::move(problem));
   }
 }
 
 // Checks only after the faults: a fault may prevent part of a plan, and that part is planned again
 // later.
-void World::JudgePartitioning() {
+void World::CheckPartitioning() {
   if (partitioner() == nullptr || partitioner()->decisions().empty()) return;
   const auto& decisions = partitioner()->decisions();
   const uint64_t last = decisions.back().sequence;
@@ -369,7 +369,7 @@ void World::JudgePartitioning() {
   for (const auto& pod : *pods_.Snapshot()) {
     if (!pod->nominated_node.empty()) planned.insert(pod->Key());
   }
-  for (std::string& problem : gangs_.JudgePartitioning(partitioned_for, planned, clock_.Now())) {
+  for (std::string& problem : gangs_.CheckPartitioning(partitioned_for, planned, clock_.Now())) {
     Violation(std::move(problem));
   }
 }

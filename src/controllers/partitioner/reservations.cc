@@ -1,4 +1,5 @@
-// Slice reservations of the partitioner (claims.h), and which pending pods to plan for.
+// Slice reservations of the partitioner (pending/slice_reservations.h), and which pending pods to
+// plan for.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -24,13 +25,14 @@ bool CouldBeHelped(const cluster::Pod& pod, bool whole) {
 // Reserves slices for a pod whose scheduler has nominated a node, as if a plan had placed it there.
 // While the nomination stands, other pods get no slices at its expense and the pod needs no
 // back-off.
-void Partitioner::ClaimForNominated(const reconcile::Listers& view, Time now) {
+void Partitioner::ReserveForNominated(const reconcile::Listers& view, Time now) {
   for (const Pod& pod : *view.pods.Snapshot()) {
     if (pod->nominated_node.empty() || !pod->node_name.empty() || pod->Finished()) continue;
     const std::string key = pod->Key();
-    if (claims_.Holds(key) || !AsksForSlices(*pod, gives_whole_)) continue;
+    if (reservations_.Holds(key) || !AsksForSlices(*pod, gives_whole_)) continue;
     const Node node = view.nodes.Get(pod->nominated_node);
-    if (node != nullptr && cluster::IsManaged(*node)) claims_.Add(pod, pod->nominated_node, now);
+    if (node != nullptr && cluster::IsManaged(*node))
+      reservations_.Add(pod, pod->nominated_node, now);
   }
 }
 
@@ -48,34 +50,35 @@ std::vector<Partitioner::Pod> Partitioner::Waiting(const reconcile::Listers& vie
     if (!pod->node_name.empty() || !CouldBeHelped(*pod, gives_whole_)) continue;
     if (config_.partitioning_schedulers.contains(pod->scheduler_name)) continue;
     const std::string key = pod->Key();
-    if (claims_.Holds(key)) continue;
+    if (reservations_.Holds(key)) continue;
     const bool chosen = !pod->nominated_node.empty();
-    if (chosen ? IsEmptied(pod->nominated_node, view) : !claims_.Pausing(key, now)) {
+    if (chosen ? IsEmptied(pod->nominated_node, view) : !reservations_.Pausing(key, now)) {
       waiting.push_back(pod);
     }
   }
   return waiting;
 }
 
-void Partitioner::DropClaimsBeyondQuota(const reconcile::Listers& view,
-                                        const cluster::ClusterSnapshot& snapshot) {
-  for (const std::string& key : FindClaimsBeyondQuota(claims_, *view.pods.Snapshot(), snapshot,
-                                                      view.around->Collect(), frameworks_)) {
-    claims_.Drop(key);
+void Partitioner::DropReservationsBeyondQuota(const reconcile::Listers& view,
+                                              const cluster::ClusterSnapshot& snapshot) {
+  for (const std::string& key : FindReservationsBeyondQuota(
+           reservations_, *view.pods.Snapshot(), snapshot, view.around->Collect(), frameworks_)) {
+    reservations_.Drop(key);
   }
 }
 
 // Counts reserved slices as used. Drops a reservation whose slices another pod has taken.
-void Partitioner::HonourClaims(cluster::ClusterSnapshot& snapshot, const reconcile::Listers& view) {
+void Partitioner::ApplyReservations(cluster::ClusterSnapshot& snapshot,
+                                    const reconcile::Listers& view) {
   std::vector<std::string> broken;
-  for (const auto& [key, claim] : claims_.all()) {
-    const cluster::NodeInfo* info = snapshot.Find(claim.node);
+  for (const auto& [key, reservation] : reservations_.all()) {
+    const cluster::NodeInfo* info = snapshot.Find(reservation.node);
     const Pod pod = view.pods.Get(key);
     const bool kept = info != nullptr && pod != nullptr && HasFreeSlices(*info, *pod) &&
-                      snapshot.Bind(pod, claim.node).ok();
+                      snapshot.Bind(pod, reservation.node).ok();
     if (!kept) broken.push_back(key);
   }
-  for (const std::string& key : broken) claims_.Drop(key);
+  for (const std::string& key : broken) reservations_.Drop(key);
 }
 
 }  // namespace nos::controllers
