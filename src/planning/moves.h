@@ -9,7 +9,7 @@
 // once in a plan, a moved pod is not moved again for another pending pod, and used slices of other
 // pods stay in place. `after` contains the moved pods on their new nodes and the pending pods on
 // theirs. A pending pod that fits because of the moves for others is in `after`, too, but has no
-// PodMoves (code CapacityAvailable).
+// PodMoves (code kCapacityAvailable).
 //
 // All moves of one PodMoves leave the same node and go to other nodes. The set with the fewest
 // moves is chosen; of equally many, the set with the less important pods, then with more pods over
@@ -31,6 +31,9 @@
 #include "planning/planner.h"
 
 namespace nos::planning {
+
+// Code of a pod that fits on existing nodes, perhaps after moves for other pods.
+inline constexpr const char* kCapacityAvailable = "CapacityAvailable";
 
 struct MoveOptions {
   MobilityRules rules;

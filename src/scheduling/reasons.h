@@ -68,10 +68,9 @@ inline constexpr const char *kNoNodes = "NoNodes", *kNotPartitioned = "NotPartit
                             *kSlotsKeptForOthers = "SlotsKeptForOthers",
                             *kSearchEnded = "SearchEnded", *kNotLookedAt = "NotLookedAt",
                             *kOtherReasons = "OtherReasons";  // if there are more than a handful
-// The autoscaler. kCapacityAvailable: existing nodes have room for the pod, perhaps after moves.
-inline constexpr const char *kCapacityAvailable = "CapacityAvailable", *kNoPools = "NoPools",
-                            *kNoPoolFits = "NoPoolFits", *kPoolClosed = "PoolClosed",
-                            *kPoolsAtMaximum = "PoolsAtMaximum";
+// The autoscaler.
+inline constexpr const char *kNoPools = "NoPools", *kNoPoolFits = "NoPoolFits",
+                            *kPoolClosed = "PoolClosed", *kPoolsAtMaximum = "PoolsAtMaximum";
 
 }  // namespace codes
 

@@ -128,7 +128,7 @@ Unplaced UnplacedOf(const controllers::AdmittedPlan& admitted, cluster::ClusterS
 Unplaced StillUnplaced(const Unplaced& unplaced, const MovePlan& moves) {
   std::vector<bool> stays(unplaced.pods.size());
   for (const planning::NoMoveFound& other : moves.others) {
-    stays[other.pod] = other.reason.code != scheduling::codes::kCapacityAvailable;
+    stays[other.pod] = other.reason.code != planning::kCapacityAvailable;
   }
   Unplaced left{moves.after, unplaced.pods, unplaced.gangs, unplaced.refused};
   KeepOnly([&](size_t i) { return stays[i]; }, left);

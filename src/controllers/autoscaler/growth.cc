@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "controllers/events.h"
+#include "planning/moves.h"
 
 namespace nos::controllers {
 namespace {
@@ -131,7 +132,7 @@ void Growth::SetConditions(const ScalingCycle& cycle, const ObservedCluster& clu
                         "{}",
                         node.name));
       } else {
-        set(pod, "False", scheduling::codes::kCapacityAvailable, kCapacityText);
+        set(pod, "False", planning::kCapacityAvailable, kCapacityText);
       }
     }
   }

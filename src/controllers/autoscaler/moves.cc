@@ -127,7 +127,7 @@ std::set<int> PodMover::StartReliefs(const ScalingCycle& cycle,
   // started.
   const bool all = served_pods.size() == plan.pod_moves.size();
   for (const planning::NoMoveFound& other : plan.others) {
-    if (!all || other.reason.code != scheduling::codes::kCapacityAvailable) continue;
+    if (!all || other.reason.code != planning::kCapacityAvailable) continue;
     (void)Awaits(*unschedulable.pods[static_cast<size_t>(other.pod)], cycle.now);
     served_pods.insert(other.pod);
   }

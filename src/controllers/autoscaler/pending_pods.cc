@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "planning/moves.h"
 #include "scheduling/pod_kind.h"
 #include "scheduling/pod_state.h"
 
@@ -122,7 +123,7 @@ UnschedulablePods PendingPods::FindUnschedulable(
     BindPlanned(outcome, snapshot);
     used.insert(outcome.node);
     if (outcome.pod->FindCondition(kScalingCondition) == nullptr) continue;
-    conditions_.Set(*outcome.pod, "False", scheduling::codes::kCapacityAvailable, kCapacityText,
+    conditions_.Set(*outcome.pod, "False", planning::kCapacityAvailable, kCapacityText,
                     cycle.now);
   }
   const UnschedulablePods all{std::move(admitted.pods), std::move(admitted.gangs)};

@@ -22,7 +22,7 @@
 
 namespace nos::controllers {
 
-// Messages for kRelocatingPods and scheduling::codes::kCapacityAvailable.
+// Messages for kRelocatingPods and planning::kCapacityAvailable.
 inline constexpr const char* kRelocatingText = "Moving other Pods to make room for this Pod";
 inline constexpr const char* kCapacityText =
     "Waiting for the scheduler: this Pod fits on existing Nodes";

@@ -173,7 +173,7 @@ class Mover {
     world.settled.insert(pods_[pod]->Key());
     world.in_room.push_back(
         {pod,
-         {scheduling::codes::kCapacityAvailable,
+         {kCapacityAvailable,
           fmt::format("fits on node {}{}", outcome.node,
                       world.pod_moves.empty() ? "" : " once the moves for other pods are made"),
           0}});
