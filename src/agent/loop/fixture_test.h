@@ -19,6 +19,7 @@
 #include "reconcile/node_write.h"
 #include "reconcile/plan_result.h"
 #include "reconcile/runner.h"
+#include "reconcile/testing/event_texts.h"
 #include "reconcile/testing/scene.h"
 
 #include "agent/node_agent.h"

@@ -18,6 +18,7 @@
 #include "kube/testing/fake_api.h"
 #include "kube/testing/refuse.h"
 #include "reconcile/runner.h"
+#include "reconcile/testing/event_texts.h"
 #include "reconcile/testing/scene.h"
 #include "scheduling/configuration.h"
 

@@ -12,6 +12,7 @@
 #include "controllers/partitioner.h"
 #include "kube/testing/fake_api.h"
 #include "reconcile/runner.h"
+#include "reconcile/testing/event_texts.h"
 #include "reconcile/testing/scene.h"
 #include "scheduling/configuration.h"
 

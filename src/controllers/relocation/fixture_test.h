@@ -13,7 +13,7 @@
 #include "controllers/relocation/placeholder.h"
 #include "controllers/relocations.h"
 #include "kube/testing/fake_api.h"
-#include "reconcile/testing/scene.h"
+#include "reconcile/testing/event_texts.h"
 
 namespace nos::controllers {
 

@@ -1,7 +1,6 @@
 #include "reconcile/testing/scene.h"
 
 #include <algorithm>
-#include <cctype>
 
 namespace nos::reconcile::testing {
 
@@ -27,22 +26,6 @@ std::string EventsOf(const kube::FakeApi& api) {
     all += ": ";
     all += FindString(event, "message");
     all += '\n';
-  }
-  return all;
-}
-
-bool BeginsWithVerb(std::string_view message) {
-  const std::string_view word = message.substr(0, message.find(' '));
-  return !word.empty() && std::isupper(static_cast<unsigned char>(word.front())) != 0 &&
-         (word.ends_with("ing") || word.ends_with("ed"));
-}
-
-std::string EventsWithoutVerb(const kube::FakeApi& api) {
-  std::string all;
-  for (const Json& event : api.All("events")) {
-    const std::string message(FindString(event, "message"));
-    if (BeginsWithVerb(message)) continue;
-    all += std::string(FindString(event, "reason")) + ": " + message + '\n';
   }
   return all;
 }

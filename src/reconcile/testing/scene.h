@@ -20,13 +20,6 @@ std::string EventsOf(const kube::FakeApi& api);
 // The number of Events with this reason.
 int CountEvents(const kube::FakeApi& api, std::string_view reason);
 
-// True for "Evicting Pod ..." and "Failed to ...": the rule for messages of Events
-// (CONTRIBUTING.md).
-bool BeginsWithVerb(std::string_view message);
-
-// "Reason: message" of the Events that break this rule, one per line.
-std::string EventsWithoutVerb(const kube::FakeApi& api);
-
 // The value of the node's annotation "nos.nebuly.com/<key>", or "".
 std::string NodeAnnotation(const kube::FakeApi& api, const std::string& node,
                            const std::string& key);

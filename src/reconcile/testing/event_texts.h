@@ -1,0 +1,17 @@
+// Checks the rule for messages of Events (CONTRIBUTING.md, "Prose"): they begin with a verb.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "kube/testing/fake_api.h"
+
+namespace nos::reconcile::testing {
+
+// True for "Evicting Pod ml/a" and "Failed to patch Node gpu-7".
+bool BeginsWithVerb(std::string_view message);
+
+// "Reason: message" of the Events that break the rule, one per line.
+std::string EventsWithoutVerb(const kube::FakeApi& api);
+
+}  // namespace nos::reconcile::testing
