@@ -124,7 +124,7 @@ TEST_F(PartitionerGangTest, GivesSlicesOfTooSmallGangToOtherPod) {
   Pod("other", "1g.5gb");
   Run();
   EXPECT_EQ(Spec("a"), "7g.40gb@0");
-  Run(config_.ack_deadline);
+  Run(config_.plan_ack_timeout);
   EXPECT_THAT(Spec("a"), HasSubstr("1g.5gb"));
   EXPECT_EQ(Condition("p0", "reason"), "GangNotWhole");
 }

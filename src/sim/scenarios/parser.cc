@@ -137,7 +137,7 @@ class Parser {
     } else if (keyword == "starvation") {
       const auto after = ParseDuration(value);
       if (!after.ok()) return words.Expected("a time such as 10m", value);
-      scenario_.options.hold_after = *after;
+      scenario_.options.starvation_after = *after;
     } else {
       NOS_RETURN_IF_ERROR(SetObjective(value, words));
     }
