@@ -42,7 +42,8 @@ void WarnOfDeprecated(const std::string& command, const std::string& old_word,
 std::string CheckSeed(const std::string& text);
 
 // --hold-after DURATION: pending time after which slots are kept free for a pod (starvation_after
-// of PlanOptions and PartitionerConfig). `target` holds the default and must outlive parsing.
+// of PlanOptions, hold_after of PartitionerConfig). `target` holds the default and must outlive
+// parsing.
 void AddHoldAfterFlag(CLI::App& command, Duration& target);
 
 // --kubeconfig and --context, for commands that read a cluster. Both must outlive parsing.

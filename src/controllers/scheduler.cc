@@ -54,7 +54,7 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
       partition_requests_(catalogue, config_.partition_requests),
       metrics_(metrics),
       bindings_(engine_, partition_requests_, threads.binders, threads.wake,
-                {config_.asks, config_.most_preparing, config_.partition_requests.deadline,
+                {config_.asks, config_.max_preparing, config_.partition_requests.deadline,
                  config_.report_partitioning_after},
                 BindingCallbacks()),
       terminating_(engine_, gangs_),
@@ -66,7 +66,7 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
                  waits_, metrics_, threads.binders, threads.wake),
       status_(engine_, profiles_, threads.reporter, threads.wake,
               {config_.reports_per_call, config_.reports_beside_bindings, config_.remedies_per_call,
-               config_.remedies_beside_bindings_every, config_.most_reports}),
+               config_.remedies_beside_bindings_every, config_.max_reports}),
       placer_(engine_, bindings_, nominations_, profiles_),
       gang_placer_(engine_, queue_, gangs_, bindings_, placer_, profiles_, nominations_, preemptor_,
                    status_, metrics_),
@@ -342,16 +342,17 @@ void Scheduler::PrecomputeIfDue() {
   const std::vector<Pod> waiting = queue_.All();
   std::set<const scheduling::Framework*> precomputed;
   for (const auto& [name, profile] : profiles_.all()) {
-    const bool learns = std::ranges::any_of(
-        profile.framework->scorers(), [](const auto& scorer) { return scorer.plugin->Learns(); });
-    if (learns && precomputed.insert(profile.framework).second) {
+    const bool precomputes =
+        std::ranges::any_of(profile.framework->scorers(),
+                            [](const auto& scorer) { return scorer.plugin->Precomputes(); });
+    if (precomputes && precomputed.insert(profile.framework).second) {
       engine_.Precompute(*profile.framework, waiting);
     }
   }
 }
 
 bool Scheduler::HasRoomForDecisions() const {
-  return bindings_.size() - bindings_.preparing() < config_.most_bindings;
+  return bindings_.size() - bindings_.preparing() < config_.max_bindings;
 }
 
 void Scheduler::ScheduleOne(const Pod& pod, kube::Client& client, Time now) {

@@ -57,9 +57,9 @@ struct SchedulerConfig {
   // How long a node's agent may take to report that the instances of evicted pods are free.
   Duration agent_patience = std::chrono::seconds(30);
   size_t decisions_per_call = 500;  // then new events are handled
-  size_t most_bindings = 256;       // in flight
+  size_t max_bindings = 256;        // in flight
   // Limit of pods that wait for PreBind. Beyond it, a pod that would have to wait is requeued.
-  size_t most_preparing = 10'000;
+  size_t max_preparing = 10'000;
   PartitionRequests::Options partition_requests{};
   // Most GPUs are partitioned by then.
   Duration report_partitioning_after = std::chrono::seconds(10);
@@ -71,7 +71,7 @@ struct SchedulerConfig {
   // How often remedies are searched while pods are to be decided or are being bound.
   Duration remedies_beside_bindings_every = std::chrono::seconds(1);
   // Limit of pending conditions. Beyond it, the condition is written at the pod's next refusal.
-  size_t most_reports = 100'000;
+  size_t max_reports = 100'000;
 };
 
 // Makes the scheduler leave its API calls to other threads.

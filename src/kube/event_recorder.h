@@ -4,7 +4,8 @@
 //
 //   EventRecorder events("nos-partitioner");
 //   events.Record(client, {"Pod", pod.meta.ns, pod.meta.name, pod.meta.uid},
-//                 EventType::kNormal, "SlicePlanned", "GPU 0 of gpu-7 gets 3g.20gb@4", now);
+//                 EventType::kNormal, "SlicePlanned", "Planned slices on Node gpu-7: 3g.20gb@4 on
+//                 GPU 0", now);
 //
 // Not thread-safe: one owner.
 #pragma once

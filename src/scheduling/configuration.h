@@ -62,7 +62,7 @@ struct Configuration {
              retry = std::chrono::seconds(2);
     bool operator==(const LeaderElection&) const = default;
   } leader_election;
-  // One sentence, with its path, for each given setting that has no effect.
+  // One sentence, with its path, for each given setting that is deprecated or has no effect.
   std::vector<std::string> notes;
 };
 

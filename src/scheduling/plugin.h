@@ -192,7 +192,7 @@ class ScorePlugin : public virtual Plugin {
   // Inputs of Score, for a given state.
   virtual DependsOn ScoreDependence() const { return DependsOn::kNodeUsage; }
   // False: Precompute does nothing.
-  virtual bool Learns() const { return false; }
+  virtual bool Precomputes() const { return false; }
   // Precomputes inputs of scores that depend on the whole cluster. Called once per batch of pods.
   // `waiting` are all pods without a node, including pods outside the batch.
   virtual void Precompute(const cluster::ClusterSnapshot&, Pods /*waiting*/,

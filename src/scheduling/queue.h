@@ -35,12 +35,12 @@
 namespace nos::scheduling {
 
 struct QueueOptions {
-  // Back-off between attempts: doubles from initial_pause to most_pause. Settings
+  // Back-off between attempts: doubles from initial_pause to max_pause. Settings
   // podInitialBackoffSeconds and podMaxBackoffSeconds.
   Duration initial_pause = std::chrono::seconds(1);
-  Duration most_pause = std::chrono::seconds(10);
+  Duration max_pause = std::chrono::seconds(10);
   // A sleeping pod is retried after this time even without an event.
-  Duration longest_sleep = std::chrono::minutes(5);
+  Duration max_sleep = std::chrono::minutes(5);
 };
 
 class SchedulingQueue {
@@ -108,7 +108,7 @@ class SchedulingQueue {
   void Wake(const std::string& key, Entry& entry, Time now);
   void Pause(const std::string& key, Entry& entry, Time until);
   Duration PauseAfter(int attempts) const {
-    return BackOff{options_.initial_pause, options_.most_pause}.After(attempts);
+    return BackOff{options_.initial_pause, options_.max_pause}.After(attempts);
   }
   void WakeDue(Time now);
 

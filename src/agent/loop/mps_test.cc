@@ -215,7 +215,7 @@ TEST_F(AgentMpsTest, PublishesUnmetMpsRequirementsOnPods) {
   needs_ = {true, true};
   Start();
   ShareAndHold();
-  EXPECT_THAT(Events(), HasSubstr("MpsNeedsHostIPC: an MPS share is reached through"));
+  EXPECT_THAT(Events(), HasSubstr("MpsNeedsHostIPC: Missing spec.hostIPC: true"));
   const auto run_as = [&](const std::string& pod, int user) {
     Json object = *api_.Find("pods", "ml/" + pod);
     MakeObject(object, "spec")["hostIPC"] = true;

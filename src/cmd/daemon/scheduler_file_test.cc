@@ -23,7 +23,7 @@ TEST(SchedulerFileTest, EachDocumentIsOptional) {
   EXPECT_EQ(nothing->configuration.profiles.front().scheduler_name, "nos-scheduler");
   const auto kube = ParseSchedulerFile(kKube + "podMaxBackoffSeconds: 30\n", kUse);
   ASSERT_TRUE(kube.ok()) << ErrorOf(kube);
-  EXPECT_EQ(kube->configuration.queue.most_pause, std::chrono::seconds(30));
+  EXPECT_EQ(kube->configuration.queue.max_pause, std::chrono::seconds(30));
   const auto own = ParseSchedulerFile(kOwn + "logLevel: debug\n", kUse);
   ASSERT_TRUE(own.ok()) << ErrorOf(own);
   EXPECT_EQ(own->own.daemon.log_level, "debug");

@@ -318,7 +318,7 @@ TEST_F(AutoscalerMovesTest, MovesPodForLongPendingPodInsteadOfNewNode) {
   EXPECT_EQ(Decisions("move"), 1);
   EXPECT_EQ(Placeholders(), 1);
   EXPECT_EQ(Wanted("a"), 0);
-  EXPECT_THAT(ScalingCondition("big"), HasSubstr("True Moving"));
+  EXPECT_THAT(ScalingCondition("big"), HasSubstr("True RelocatingPods"));
 }
 
 TEST_F(AutoscalerMovesTest, ConflictingMovesWaitBeforeNodesAreRequested) {

@@ -275,7 +275,7 @@ TEST_F(WhileGpusArePartitionedTest, PlacesPodAgainWhenNodeIsDeleted) {
 }
 
 TEST_F(SchedulerBindTest, PodsInPreBindDoNotBlockOthers) {
-  config_.most_preparing = 1;
+  config_.max_preparing = 1;
   Restart();
   GpuNode("n", 4);
   for (const char* name : {"a", "b", "c"}) PutPod(name, "nvidia.com/mig-7g.40gb", "1", 5);

@@ -208,7 +208,7 @@ Progress PartitionRequests::Look(const cluster::Pod& pod, const NodeInfo& node, 
   }
   const std::map<int, std::string> missing = Missing(pod, node, site->second);
   if (missing.empty() && IsAllocatable(pod, node, site->second)) return {};
-  return Judge(node, wish, missing, now);
+  return ProgressOf(node, wish, missing, now);
 }
 
 // True if the kubelet offers enough for the pod in addition to what other pods hold or were
@@ -229,17 +229,17 @@ bool PartitionRequests::IsAllocatable(const cluster::Pod& pod, const NodeInfo& n
   return true;
 }
 
-Progress PartitionRequests::Judge(const NodeInfo& node, const Wish& wish,
-                                  const std::map<int, std::string>& missing, Time now) {
+Progress PartitionRequests::ProgressOf(const NodeInfo& node, const Wish& wish,
+                                       const std::map<int, std::string>& missing, Time now) {
   const std::string& name = node.node->meta.name;
   const std::string plan = cluster::StatusPlan(*node.node);
-  const bool judged = !wish.plan.empty() && !plan.empty() && IsAtLeast(plan, wish.plan) &&
-                      plan == cluster::SpecPlan(*node.node);
+  const bool decided = !wish.plan.empty() && !plan.empty() && IsAtLeast(plan, wish.plan) &&
+                       plan == cluster::SpecPlan(*node.node);
   std::string what;
   for (const auto& [gpu, instances] : missing) {
     what += fmt::format("{}{} of GPU {}", what.empty() ? "" : ", ", instances, gpu);
   }
-  if (judged && !missing.empty()) {
+  if (decided && !missing.empty()) {
     for (const auto& [gpu, instances] : missing) LetRest(name, gpu, now);
     std::string why = "its agent did not say why";
     const auto text = node.node->meta.annotations.find(cluster::kPlanResult);

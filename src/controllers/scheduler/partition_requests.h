@@ -97,8 +97,8 @@ class PartitionRequests {
   // Instances of the pod that the node's status does not show, by GPU.
   std::map<int, std::string> Missing(const cluster::Pod& pod, const cluster::NodeInfo& node,
                                      Site& site) const;
-  scheduling::Progress Judge(const cluster::NodeInfo& node, const Wish& wish,
-                             const std::map<int, std::string>& missing, Time now);
+  scheduling::Progress ProgressOf(const cluster::NodeInfo& node, const Wish& wish,
+                                  const std::map<int, std::string>& missing, Time now);
   void LetRest(const std::string& node, int gpu, Time now);
 
   const gpu::Catalogue& catalogue_;

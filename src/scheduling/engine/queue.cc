@@ -127,8 +127,7 @@ void SchedulingQueue::WakeDue(Time now) {
     const std::string key = paused_.begin()->second;
     MakeReady(key, entries_.at(key));
   }
-  while (!by_time_asleep_.empty() &&
-         by_time_asleep_.begin()->first + options_.longest_sleep <= now) {
+  while (!by_time_asleep_.empty() && by_time_asleep_.begin()->first + options_.max_sleep <= now) {
     const std::string key = by_time_asleep_.begin()->second;
     MakeReady(key, entries_.at(key));
   }
@@ -208,7 +207,7 @@ std::optional<Time> SchedulingQueue::NextDue() const {
   std::optional<Time> due;
   if (!paused_.empty()) due = paused_.begin()->first;
   if (!by_time_asleep_.empty()) {
-    const Time wakes = by_time_asleep_.begin()->first + options_.longest_sleep;
+    const Time wakes = by_time_asleep_.begin()->first + options_.max_sleep;
     due = due ? std::min(*due, wakes) : wakes;
   }
   return due;

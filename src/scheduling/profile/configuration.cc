@@ -171,7 +171,7 @@ void ReadRoot(const ConfigValue& root, const ConfigurationUse& use, Configuratio
       At("podInitialBackoffSeconds",
          [&](const ConfigValue& value) { ReadSeconds(value, to.queue.initial_pause); }),
       At("podMaxBackoffSeconds",
-         [&](const ConfigValue& value) { ReadSeconds(value, to.queue.most_pause); }),
+         [&](const ConfigValue& value) { ReadSeconds(value, to.queue.max_pause); }),
       At("clientConnection", [&](const ConfigValue& value) { ReadClient(value, to); }),
       At("leaderElection",
          [&](const ConfigValue& value) { ReadLeaderElection(value, to.leader_election); }),
@@ -179,7 +179,7 @@ void ReadRoot(const ConfigValue& root, const ConfigurationUse& use, Configuratio
       At("enableProfiling", without_effect("there are no profiling handlers")),
       At("enableContentionProfiling", without_effect("there are no profiling handlers")),
       At("delayCacheUntilActive", without_effect("all replicas keep their caches filled")));
-  if (to.queue.most_pause < to.queue.initial_pause) {
+  if (to.queue.max_pause < to.queue.initial_pause) {
     root.FailAt(root.PathOf("podMaxBackoffSeconds"), "must be at least podInitialBackoffSeconds");
   }
   ReadProfiles(root.Get("profiles"), use, to);

@@ -64,7 +64,7 @@ TEST(ConfigurationTest, EmptyConfigurationHasDefaults) {
                                                           {"TaintToleration", 3}}));
   ASSERT_TRUE(profile.preemption);
   EXPECT_EQ(profile.preemption->min_candidate_percentage, 10);
-  EXPECT_EQ(read->queue.most_pause, std::chrono::seconds(10));
+  EXPECT_EQ(read->queue.max_pause, std::chrono::seconds(10));
   EXPECT_TRUE(read->notes.empty());
   EXPECT_EQ(Read("", {.default_name = "nos-scheduler"})->profiles.front().scheduler_name,
             "nos-scheduler");
@@ -184,7 +184,7 @@ profiles:
   EXPECT_EQ(read->profiles[1].preemption->min_candidate_percentage, 20);
   EXPECT_EQ(read->profiles[1].preemption->min_candidates, 5);
   EXPECT_EQ(read->queue.initial_pause, std::chrono::seconds(2));
-  EXPECT_EQ(read->queue.most_pause, std::chrono::days(2));
+  EXPECT_EQ(read->queue.max_pause, std::chrono::days(2));
   EXPECT_EQ(read->client.requests_per_second, 300.5);
   EXPECT_EQ(read->client.burst, 400);
   EXPECT_EQ(read->client.kubeconfig, "/etc/kubeconfig");
@@ -223,7 +223,7 @@ TEST(ConfigurationTest, AcceptsYaml11BooleansAndNumbers) {
   ASSERT_TRUE(read.ok()) << ErrorOf(read);
   EXPECT_FALSE(read->leader_election.elect);
   EXPECT_EQ(read->queue.initial_pause, std::chrono::seconds(8));
-  EXPECT_EQ(read->queue.most_pause, std::chrono::seconds(10));
+  EXPECT_EQ(read->queue.max_pause, std::chrono::seconds(10));
   EXPECT_EQ(ErrorOf(Read("leaderElection: {leaderElect: oFF}")),
             "leaderElection.leaderElect: must be true or false, not a string");
 }
@@ -231,7 +231,7 @@ TEST(ConfigurationTest, AcceptsYaml11BooleansAndNumbers) {
 TEST(ConfigurationTest, CapsHugeBackoff) {
   const auto read = Read("podMaxBackoffSeconds: 9223372036854775807");
   ASSERT_TRUE(read.ok()) << ErrorOf(read);
-  EXPECT_GT(read->queue.most_pause, std::chrono::years(3));
+  EXPECT_GT(read->queue.max_pause, std::chrono::years(3));
 }
 
 TEST(ConfigurationTest, ReportsAllErrorsWithPaths) {
@@ -425,7 +425,7 @@ profiles:
     EXPECT_EQ(again->profiles[i].arguments, first->profiles[i].arguments);
   }
   EXPECT_FALSE(again->profiles[0].preemption);
-  EXPECT_EQ(again->queue.most_pause, std::chrono::seconds(33));
+  EXPECT_EQ(again->queue.max_pause, std::chrono::seconds(33));
   EXPECT_EQ(again->client.requests_per_second, -1);
 }
 

@@ -70,7 +70,7 @@ std::string PrintConfiguration(const Configuration& configuration) {
       "# Time before a pod is tried again: the first, doubled with each attempt up to the second.\n"
       "podInitialBackoffSeconds: {}\n"
       "podMaxBackoffSeconds: {}\n",
-      ToSeconds(configuration.queue.initial_pause), ToSeconds(configuration.queue.most_pause));
+      ToSeconds(configuration.queue.initial_pause), ToSeconds(configuration.queue.max_pause));
   const Configuration::Client& client = configuration.client;
   out += fmt::format(
       "# Requests to the API server per second, and burst after a pause; negative: no limit.\n"

@@ -80,8 +80,8 @@ std::vector<PodViolation> FindMpsViolations(const NodeDevices& devices, std::spa
   for (const Pod& pod : sharing) {
     if (!needs.host_ipc || pod->host_ipc) continue;
     lacks.push_back(Lack(*pod, "MpsNeedsHostIPC",
-                         "Sharing a GPU by MPS needs the host's shared memory: set "
-                         "spec.hostIPC: true, or CUDA programs of this Pod cannot use its share"));
+                         "Missing spec.hostIPC: true: MPS uses the host's shared memory, so CUDA "
+                         "programs of this Pod cannot use its share"));
   }
   if (!needs.one_user) return lacks;
   std::map<std::string, std::vector<std::string>> gpus;  // by pod

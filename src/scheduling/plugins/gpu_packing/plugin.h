@@ -23,7 +23,7 @@ namespace nos::scheduling {
 class GpuPacking final : public ScorePlugin {
  public:
   std::string Name() const override { return "GpuPacking"; }
-  bool Learns() const override { return true; }
+  bool Precomputes() const override { return true; }
   void Precompute(const cluster::ClusterSnapshot& snapshot, Pods waiting,
                   CycleState& precomputed) const override;
   bool PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot, Nodes feasible,
