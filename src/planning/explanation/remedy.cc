@@ -279,6 +279,7 @@ class RemedyFinder {
     allowance_.Spend(slices * t_.problem.nodes[node].gpu_count * kStepsOfPlace);
     std::optional<FuturePlace> place = PlaceOnNode(after_, class_, node);
     if (!place || place->in_the_way.empty()) return std::nullopt;
+    if (place->short_of_resources && IsTooSmall(node)) return std::nullopt;
     const std::vector<Holder> holders = HoldersOf(t_, input_.result, *place);
     const bool by_mates = std::ranges::any_of(holders, [&](const Holder& holder) {
       return holder.planned >= 0 && IsMate(t_, after_.pods()[holder.planned].cls, class_);
