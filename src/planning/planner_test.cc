@@ -311,8 +311,8 @@ TEST(PlannerTest, RemediesNameMissingResourcesAndNodes) {
   cluster.Pod("q", {"1g.5gb"}, 0, "100");
   cluster.Pod("w", {"4g.24gb"});
   const Plan plan = Checked(cluster);
-  EXPECT_EQ(plan.pods[0].remedy, "free 500m cpu on node a: its GPUs have room");
-  EXPECT_THAT(plan.pods[1].remedy, HasSubstr("add a node with at least 100 cpu"));
+  EXPECT_EQ(plan.pods[0].remedy, "wait for the end of pod x/r on node a");
+  EXPECT_THAT(plan.pods[1].remedy, HasSubstr("at least 100 cpu: node a, the nearest, has 64 cpu"));
   EXPECT_THAT(plan.pods[2].remedy, HasSubstr("with GPUs for 4g.24gb such as A30"));
 }
 

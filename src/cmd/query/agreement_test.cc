@@ -178,7 +178,7 @@ TEST_F(QuotaAgreementTest, PodWithSamePortIsEvicted) {
   for (size_t i = 0; i < 2; ++i) {
     cluster::Pod pod = *objects_.pods[i];
     pod.priority = i == 0 ? 100 : 0;
-    pod.containers[0].host_ports.push_back({.port = 80});
+    pod.containers[0].host_ports.push_back({80, "", "TCP"});
     objects_.pods[i] = std::make_shared<const cluster::Pod>(pod);
   }
   EXPECT_EQ(Planned().remedy_code, scheduling::remedies::kNoneNeeded);

@@ -73,8 +73,8 @@ int LackingDimension(const Draft& draft, int cls, int node) {
 
 namespace {
 
-// Steps of the allowance: to check a node; to search a place for a slice on a GPU.
-constexpr int64_t kStepsOfNode = 3, kStepsOfPlace = 5;
+// Steps of the allowance: to check a node; to search a place for a slice on a GPU; to name pods.
+constexpr int64_t kStepsOfNode = 3, kStepsOfPlace = 10, kStepsOfText = 100;
 // Kinds of changes; of equally many changes the first kind is preferred. The last is worse than any
 // number of others: on a node that filters exclude and that is full.
 enum class Kind { kWait, kLiftFilter, kOptIn, kLiftAndFree };
@@ -174,6 +174,7 @@ class RemedyFinder {
     const size_t most = changes_ == 0 || kind_ != Kind::kWait ? SIZE_MAX : changes_ - 1;
     const auto pods = input_.holding.Fewest(class_, node, after_, most, allowance_);
     if (pods.empty() || !IsBetter(pods.size(), Kind::kWait)) return;
+    allowance_.Spend(kStepsOfText);
     Offer(pods.size(), Kind::kWait, scheduling::WaitForPods(TextOf(pods), NameOf(node)));
   }
   std::string TextOf(const std::vector<Holder>& pods) const {
@@ -279,6 +280,7 @@ class RemedyFinder {
     allowance_.Spend(slices * t_.problem.nodes[node].gpu_count * kStepsOfPlace);
     std::optional<FuturePlace> place = PlaceOnNode(after_, class_, node);
     if (!place || place->in_the_way.empty()) return std::nullopt;
+    if (place->short_of_resources && IsTooSmall(node)) return std::nullopt;
     const std::vector<Holder> holders = HoldersOf(t_, input_.result, *place);
     const bool by_mates = std::ranges::any_of(holders, [&](const Holder& holder) {
       return holder.planned >= 0 && IsMate(t_, after_.pods()[holder.planned].cls, class_);

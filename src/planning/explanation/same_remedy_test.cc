@@ -85,7 +85,7 @@ class SameRemedyTest : public ::testing::Test {
   }
   // Pods p and q, which need each other.
   void GangOf(int least) {
-    options_.gangs = {{.name = "pod group x/g", .least = least, .members = {0, 1}}};
+    options_.gangs = {{.name = "pod group x/g", .least = least, .members = {0, 1}, .problem = ""}};
   }
 
   ClusterBuilder cluster_;
@@ -169,7 +169,7 @@ TEST_F(SameRemedyTest, FewestOfManyPodsAreAwaited) {
   for (const char* name : {"r0", "r1", "r2", "r3"}) cluster_.Running(name, "a", {}, "2");
   Pod({}, "6");
   ExpectBoth(remedies::kWaitForPods);
-  EXPECT_EQ(Planned().remedy, "wait for the end of pod x/r0, pod x/r1, pod x/r2 on node a");
+  EXPECT_EQ(Planned().remedy, "wait for the end of pod x/r2, pod x/r1, pod x/r0 on node a");
 }
 
 // Schedulers place the pod on the advertised share.
