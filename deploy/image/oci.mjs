@@ -56,7 +56,7 @@ function image(arch, rootfs) {
     architecture: arch,
     os: 'linux',
     config: {
-      // Of all components except the agent, whose pod requests root.
+      // The user of all components except the agent, whose pod requests root.
       User: '65532:65532',
       Env: ['PATH=/usr/local/bin:/usr/bin:/bin', 'HOME=/home/nos'],
       Entrypoint: ['/usr/local/bin/nos'],

@@ -1,5 +1,5 @@
 // The program in pods of the kubelet test, and of their sandboxes: prints its devices, and runs until a
-// signal. As process 1 of its container it receives only signals that it handles.
+// signal. It is process 1 of its container, which receives only signals that it handles.
 //
 //   device /dev/nvidia0 4:20 opened        each device node named nvidia*, or below nvidia-caps
 //   probe 4:21 1                           a device of PROBE="4:21 4:22", under a node made here; error number

@@ -37,7 +37,7 @@ config() {
 
 expect '' "$root/script/known-values" --check
 
-# What the values of every earlier chart mean.
+# The values of every earlier chart keep their meaning.
 for name in go go-subcharts walkai; do
   of=(-f "$files/$name.yaml")
   expect 'kind: DaemonSet' render "${of[@]}"

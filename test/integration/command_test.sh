@@ -296,7 +296,7 @@ mkdir "$work/alone"
 cp "$nos" "$work/alone/nos"
 call 2 "$work/alone/nos" simulate churn
 grep -q "nos-study is neither beside nos nor in PATH" "$work/err" || fail "the studies need nos-study"
-# So do the old names of flags and policies. Help and completion do not show them.
+# The old names of flags and policies work too. Help and completion do not show them.
 call 0 "$nos" simulate chaos --scheduler-partitions
 cp "$work/out" "$work/new.txt"
 call 0 "$nos" simulate chaos --scheduler-cuts

@@ -32,7 +32,7 @@ if grep -q 'X86-64' <<<"$header"; then
   readelf --wide --notes "$nos" | grep -q 'SHSTK' || fail "no mark for shadow stacks: no CET"
 fi
 
-# What the binary does not show: the flag of every object that it was linked from.
+# The binary does not show one thing: the flag of every object that it was linked from.
 commands=$(dirname "$nos")/compile_commands.json
 [ -f "$commands" ] || fail "$commands is missing"
 plain=$(grep '"command":' "$commands" | grep -F '/src/' | grep -vF -- '-ftrivial-auto-var-init=zero' || true)

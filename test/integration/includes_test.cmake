@@ -108,7 +108,7 @@ check(other/b.cc "#include <string>\n#include \"gpu/api.h\"" refused)
 check(model/b.cc "#include \"base/inner/detail.h\"" refused)
 check(model/b.cc "#include \"base/plugins/one.h\"" taken)
 check(model/b_test.cc "#include \"kube/testing/fake.h\"" taken)
-# What is for tests only.
+# Headers for tests only.
 check(model/b.cc "#include \"gpu/model/a_test.h\"" refused)
 check(model/b.cc "#include \"base/testing/fake.h\"" refused)
 check(model/b_test.cc "#include \"gpu/model/a_test.h\"" taken)
