@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# script/sizes and script/words in a small tree: each rule refuses one tree and accepts the next best.
+#   lint_test.sh; exit code 77: universal-ctags is not installed
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+command -v ctags >/dev/null || { echo "skipped: universal-ctags is not installed"; exit 77; }
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+mkdir "$tree/script"
+cp "$root"/script/{lib.sh,sizes,words} "$tree/script"
+git -C "$tree" init -q
+fail() { echo "FAILED: $1" | head -2; cat "$tree/.git/out"; exit 1; }
+# judge SCRIPT RESULT FILE TEXT: the script accepts or refuses a tree that has the file.
+judge() {
+  local result=accepted
+  mkdir -p "$tree/$(dirname "$3")"
+  printf '%s\n' "$4" >"$tree/$3"
+  "$tree/script/$1" >"$tree/.git/out" 2>&1 || result=refused
+  rm "$tree/$3"
+  [ "$result" = "$2" ] || fail "$1: $3 is $result: $4"
+}
+
+for name in events/events events/event_log events/events_log policies/policy_test test/mps/mps_tool_test test/fuzz/fuzz; do
+  judge sizes refused "src/$name.cc" ''
+done
+for name in events/log events/eventful sizes/size1 mps/test_mps; do judge sizes accepted "src/$name.cc" ''; done
+
+for i in $(seq 45); do mkdir -p "$tree/test/many" && : >"$tree/test/many/f$i.h"; done
+judge sizes accepted src/a/b.cc ''
+judge sizes refused test/many/g.cc ''
+
+# class_of METHODS MEMBERS
+class_of() {
+  echo 'namespace { class Large { public:'
+  for ((i = 0; i < $1; ++i)); do echo "void Method$i();"; done
+  for ((i = 0; i < $2; ++i)); do echo "int member${i}_ = 0;"; done
+  echo '}; }'
+}
+for file in src/a/b.h src/a/b.cc study/b.cc; do
+  judge sizes accepted $file "$(class_of 40 20)"
+  judge sizes refused $file "$(class_of 41 0)"
+  judge sizes refused $file "$(class_of 0 21)"
+done
+judge sizes accepted src/sim/b.cc "$(class_of 60 0)"
+
+told='The agent was told to stop'
+for file in tool/run.cc tool/run.mjs tool/run.c; do judge words refused $file "// $told."; done
+for file in tool/run.pl tool/run.yml tool/Makefile tool/Dockerfile .ci/Makefile; do judge words refused $file "# $told."; done
+judge words refused tool/run "#!/bin/sh
+# $told."
+judge words accepted tool/data "# $told."
+judge words refused tool/README.md "What the agent does is this."
+judge words accepted tool/README.md "The agent does this."
+echo ok
