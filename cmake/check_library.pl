@@ -19,7 +19,6 @@
 # the top may be included by every part that may include what they include. Tests use every part.
 use strict;
 use warnings;
-use File::Find;
 
 my $mode = shift;
 my %arg = map { /^(\w+)=(.*)$/s ? ($1 => $2) : () } grep { /^\w+=/ } @ARGV;
@@ -54,9 +53,15 @@ sub part_of {
 
 sub is_test { return $_[0] =~ m{_test\.(?:cc|h)$|(?:^|/)testing/} }
 
-my @files;
-find({no_chdir => 1, wanted => sub { push @files, substr($_, length($dir) + 1) if /\.(?:cc|h)$/ }}, $dir);
-@files = sort @files;
+# The sources and headers below a folder, as paths in the library's.
+sub files_below {
+  my ($folder) = @_;
+  my $in = $folder eq "" ? "" : "$folder/";
+  opendir my $list, "$dir/$folder" or die "$dir/$folder: $!\n";
+  my @names = map { "$in$_" } grep { !/^\./ } sort readdir $list;
+  return map { -d "$dir/$_" && !-l "$dir/$_" ? files_below($_) : /\.(?:cc|h)$/ ? $_ : () } @names;
+}
+my @files = files_below("");
 
 sub read_file {
   my ($path) = @_;
