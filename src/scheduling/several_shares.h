@@ -7,7 +7,8 @@
 
 namespace nos::scheduling {
 
-// The first container that requests more than one share, of one size or of several; null: none does.
+// The first container that requests more than one share, of one size or of several; null: none
+// does.
 const cluster::Container* FindSeveralShares(const cluster::Pod& pod);
 bool AsksForSeveralShares(const cluster::Pod& pod);
 

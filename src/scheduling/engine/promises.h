@@ -23,7 +23,8 @@ struct SnapshotWithCycle {
   Cycle cycle;
 };
 
-// Binds the other pods to this node, in their order. `cycle`: pre-filter result of the pod in the given snapshot.
+// Binds the other pods to this node, in their order. `cycle`: pre-filter result of the pod in the
+// given snapshot.
 SnapshotWithCycle WithOthers(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
                              const Cycle& cycle, const cluster::Pod& pod, Pods others,
                              const cluster::NodeInfo& node);
