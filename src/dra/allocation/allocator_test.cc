@@ -433,6 +433,22 @@ TEST(SearchTest, EndsAtTheBudget) {
   EXPECT_LE(outcome.steps, 1100);
 }
 
+// Many requests with many alternatives, each of which looks at many devices.
+TEST(SearchTest, LooksAtDevicesWithinTheBudget) {
+  World world;
+  world.Put("s", Devices(128));
+  std::string requests;
+  for (int i = 0; i < 32; ++i) {
+    requests += (i == 0 ? "" : ",") + (R"({"name": "r)" + std::to_string(i)) +
+                R"(", "firstAvailable": [{"name": "a"}, {"name": "b"}, {"name": "c"}]})";
+  }
+  AllocationOptions options;
+  options.max_steps = 500;
+  EXPECT_EQ(World::Text(world.Try(R"({"requests": [)" + requests + "]}", options)), "exhausted");
+  options.max_steps = 5000;
+  EXPECT_EQ(world.Try(R"({"requests": [)" + requests + "]}", options).kind, Kind::kAllocated);
+}
+
 class Backwards final : public DeviceRanking {
  public:
   void Rank(const ResourceClaim&, const std::string&, std::span<const DeviceChoice> chosen,
