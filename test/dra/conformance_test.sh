@@ -31,7 +31,7 @@ fi
 rm -f "$copy/$package"/nos_*_test.go
 cp "$here"/upstream/*_test.go "$copy/$package/"
 cd "$copy"
-nice -n 10 timeout 1500 go test -p 1 -c -o nos.test "./$package" 2>build.log || {
+timeout 1500 nice -n 5 go test -p 1 -c -o nos.test "./$package" 2>build.log || {
   grep -qE 'dial tcp|no such host|connection refused|i/o timeout' build.log && skip "a Go module cannot be had"
   cat build.log
   exit 1
