@@ -46,8 +46,7 @@ bool Draft::IsInUse(size_t claim, const PreparedRequest& request, uint32_t devic
   const bool sharable = screen_.Sharable(*found.device);
   if (request.admin) return !sharable && holders_[device] > 0 && Holds(claim, device);
   if (holders_[device] > 0) return true;
-  return found.use != nullptr &&
-         (found.use->exclusive > 0 || (found.use->shares > 0 && !sharable));
+  return found.use != nullptr && (found.use->exclusive > 0 || (found.use->shares > 0 && !sharable));
 }
 
 bool Draft::IsFree(size_t claim, const PreparedRequest& request, uint32_t device) const {

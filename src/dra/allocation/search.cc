@@ -11,6 +11,8 @@ namespace {
 constexpr int64_t kMaxResults = 32;  // AllocationResultsMaxSize
 // States are compared with failed ones once so many attempts have failed: easy searches end before.
 constexpr int64_t kEasyFailures = 64;
+// The first look at a device costs about this part of an attempt to take it.
+constexpr int64_t kScreenedPerStep = 8;
 
 }  // namespace
 
@@ -31,6 +33,9 @@ Search::Found Search::CheckCounts() {
     for (const auto& alternatives : claim.requests) {
       int64_t least = std::numeric_limits<int64_t>::max();
       for (const PreparedRequest& request : alternatives) {
+        if (!Step(static_cast<int64_t>(screen_.view().devices.size()) / kScreenedPerStep)) {
+          return Found::kStop;
+        }
         int64_t count = request.count;
         if (request.all) {
           count = static_cast<int64_t>(screen_.AllDevices(request, fault_).size());
@@ -136,7 +141,7 @@ Search::Found Search::PlaceDevices(const PreparedRequest& request, Place place) 
 
 bool Search::IsKnownToFail(const Place& place) {
   if (faults_ || (failures_ < kEasyFailures && options_.ranking == nullptr)) return false;
-  if (failures_ == 0) return false;
+  if (failures_ == 0 || !ComparesDevices()) return false;
   steps_ += symmetry().cost();
   return symmetry().HasFailed(place);
 }
@@ -215,8 +220,21 @@ bool Search::IsLikeTried(uint32_t device, const std::vector<uint32_t>& tried) {
 }
 
 void Search::NoteTried(uint32_t device, std::vector<uint32_t>& tried) {
-  if (faults_ || draft_.IsTouched(device)) return;
+  if (faults_ || draft_.IsTouched(device) || !ComparesDevices()) return;
   tried.push_back(symmetry().ClassOf(device));
+}
+
+// Comparing all devices must not cost more than the search may.
+bool Search::ComparesDevices() {
+  if (compares_) return *compares_;
+  int64_t reads = 0;
+  for (const PreparedClaim& claim : claims_) {
+    for (const auto& alternatives : claim.requests) {
+      reads += static_cast<int64_t>(alternatives.size() * (1 + claim.constraints.size()));
+    }
+  }
+  compares_ = reads * static_cast<int64_t>(screen_.view().devices.size()) <= options_.max_steps;
+  return *compares_;
 }
 
 bool Search::Step(int64_t count) {

@@ -39,6 +39,7 @@ class Search {
   bool IsKnownToFail(const Place& place);
   bool IsLikeTried(uint32_t device, const std::vector<uint32_t>& tried);
   void NoteTried(uint32_t device, std::vector<uint32_t>& tried);
+  bool ComparesDevices();
   bool Step(int64_t count);
   Symmetry& symmetry();
 
@@ -47,6 +48,7 @@ class Search {
   const std::vector<PreparedClaim>& claims_;
   const AllocationOptions& options_;
   std::optional<Symmetry> symmetry_;
+  std::optional<bool> compares_;
   std::optional<AllocationFault> fault_, excluded_;
   int64_t steps_ = 0;
   int64_t failures_ = 0;

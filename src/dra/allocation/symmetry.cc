@@ -142,6 +142,7 @@ std::string Symmetry::KindOf(const Group& group) const {
         AppendRaw(state.left[n], text);
       }
       text += state.compatibility.occupied() ? '1' : '0';
+      text += state.compatibility.contradictory() ? '1' : '0';
       for (const Name& name : state.compatibility.common()) AppendRaw(name.id(), text);
     }
   }

@@ -17,6 +17,7 @@ std::vector<Name> Common(const std::vector<Name>& a, const std::vector<Name>& b)
 
 bool Compatibility::Admits(const std::vector<Name>& groups) const {
   if (!occupied_) return true;
+  if (contradictory_) return false;
   if (groups.empty() || common_.empty()) return groups.empty() && common_.empty();
   return !Common(common_, groups).empty();
 }
@@ -26,8 +27,8 @@ void Compatibility::Add(const std::vector<Name>& groups) {
     occupied_ = true;
     common_ = groups;
   } else if (!common_.empty() && !groups.empty()) {
-    std::vector<Name> common = Common(common_, groups);
-    if (!common.empty()) common_ = std::move(common);
+    common_ = Common(common_, groups);
+    contradictory_ = contradictory_ || common_.empty();
   }
 }
 
