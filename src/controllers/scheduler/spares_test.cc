@@ -133,6 +133,48 @@ TEST_F(SchedulerEndsTest, EvictsBorrowerWhenAgentNeverReports) {
   EXPECT_EQ(At("d/borrower"), "ending");
 }
 
+// Pods without quotas: as with Kueue, which ends the pods of one Job to admit a more important one.
+TEST_F(SchedulerEndsTest, PreemptsNothingBeforeAgentReportsFreedSlots) {
+  GpuNode("g", 1);
+  Report("g", "3g.20gb@0:free,3g.20gb@4:free");
+  PodOf("c", "old", "nvidia.com/mig-3g.20gb", "1");
+  PodOf("c", "stays", "nvidia.com/mig-3g.20gb", "1");
+  Run();
+  UpdateNode("g", {{"nos.nebuly.com/status-layout-0", "3g.20gb@0:used,3g.20gb@4:used"},
+                   {"nos.nebuly.com/status-holders-0", "3g.20gb@0=c/old,3g.20gb@4=c/stays"}});
+  Run();
+  ASSERT_EQ(Count({"c/old", "c/stays"}, "g"), 2);
+  LetPodsEndSlowly();
+  Json pod = *api_.Find("pods", "c/old");
+  MakeObject(pod, "status")["phase"] = "Failed";
+  api_.Put(pod);
+  PodOf("c", "urgent", "nvidia.com/mig-3g.20gb", "1", 1000);
+  RunFor(seconds(20));
+  EXPECT_EQ(At("c/stays"), "g") << WhyOf("c/urgent");
+  UpdateNode("g", {{"nos.nebuly.com/status-layout-0", "3g.20gb@0:free,3g.20gb@4:used"},
+                   {"nos.nebuly.com/status-holders-0", "3g.20gb@4=c/stays"}});
+  Run();
+  EXPECT_EQ(At("c/urgent"), "g") << WhyOf("c/urgent");
+  EXPECT_EQ(At("c/stays"), "g");
+}
+
+TEST_F(SchedulerEndsTest, PreemptsWhenAgentNeverReports) {
+  GpuNode("g", 1);
+  Report("g", "3g.20gb@0:free,3g.20gb@4:free");
+  PodOf("c", "old", "nvidia.com/mig-3g.20gb", "1");
+  PodOf("c", "stays", "nvidia.com/mig-3g.20gb", "1");
+  Run();
+  UpdateNode("g", {{"nos.nebuly.com/status-layout-0", "3g.20gb@0:used,3g.20gb@4:used"},
+                   {"nos.nebuly.com/status-holders-0", "3g.20gb@0=c/old,3g.20gb@4=c/stays"}});
+  LetPodsEndSlowly();
+  Json pod = *api_.Find("pods", "c/old");
+  MakeObject(pod, "status")["phase"] = "Failed";
+  api_.Put(pod);
+  PodOf("c", "urgent", "nvidia.com/mig-3g.20gb", "1", 1000);
+  RunFor(seconds(90));
+  EXPECT_EQ(At("c/stays"), "ending") << WhyOf("c/urgent");
+}
+
 // The wait of 30 s begins again with the first eviction, before its slots are repartitioned.
 TEST_F(SchedulerEndsTest, EvictsNoFurtherPodWhileSlotsAreRepartitioned) {
   GpuNode("g", 1);

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "controllers/pending/assumed.h"
+#include "scheduling/cycle.h"
 #include "scheduling/explain_promises.h"
+#include "scheduling/framework.h"
 
 namespace nos::controllers {
 namespace {
@@ -21,6 +23,21 @@ bool IsSparedByPartitioning(const SchedulerProfile& profile, scheduling::Reclaim
   FinishPlans(snapshot);
   const auto other = reclaim.Find(profile.partitioning(), snapshot, pod);
   return other && other->victims.empty();
+}
+
+// The same for a pod that preempts by priority.
+bool IsSparedByPartitioning(const SchedulerProfile& profile, cluster::ClusterSnapshot snapshot,
+                            const cluster::Pod& pod, const scheduling::Promises& promises) {
+  if (!AsksForSlices(pod, GivesWhole(snapshot))) return false;
+  FinishPlans(snapshot);
+  const scheduling::Framework& framework = profile.partitioning();
+  const scheduling::Cycle cycle = framework.PreFilter(pod, snapshot);
+  if (!cycle.verdict.fits()) return false;
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const cluster::NodeInfo& node = snapshot.node(i);
+    if (FilterBeside(framework, snapshot, cycle, pod, node, promises).fits()) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -59,6 +76,11 @@ std::string Preemptor::PreemptByPriority(const SchedulerProfile& profile, const 
     nominations_.Withdraw({pod}, client, now);
     return profile.preemption ? WhyNeverPreempts(*pod) : "";
   }
+  cluster::ClusterSnapshot snapshot = engine_.snapshot();
+  waits_.LeaveOutSilentNodes(*pod, snapshot);
+  const bool spared =
+      IsSparedByPartitioning(profile, std::move(snapshot), *pod, engine_.PromisesFor(*pod));
+  if (spared && waits_.MayWait(pod->Key(), now)) return std::string(kAwaitsPartitions);
   waits_.End(pod->Key());
   evictor_.Start({{pod, found->node}}, found->victims, false, client, now);
   nominations_.Withdraw(nominations_.CrowdedOutBy(*pod, found->node), client, now);
