@@ -39,7 +39,8 @@ class Frame {
   // Throws Cancelled above the limit. As upstream, the cost may wrap around below zero.
   void Charge(uint64_t cost) {
     cost_ += cost;
-    if (cost_ > max_cost_) throw Cancelled("operation cancelled: actual cost limit exceeded");
+    if (cost_ > max_cost_)
+      throw Cancelled(Cancelled::Cause::kLimit, "operation cancelled: actual cost limit exceeded");
   }
 
   // After each iteration.
@@ -47,7 +48,7 @@ class Frame {
     constexpr uint64_t kFrequency = 100;
     if (interrupted_ != nullptr && ++iterations_ % kFrequency == 0 &&
         interrupted_->load(std::memory_order_relaxed)) {
-      throw Cancelled("operation interrupted");
+      throw Cancelled(Cancelled::Cause::kInterrupted, "operation interrupted");
     }
   }
 

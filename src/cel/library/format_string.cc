@@ -15,6 +15,7 @@
 #include "cel/values/network.h"
 #include "cel/values/number_text.h"
 #include "cel/values/runes.h"
+#include "cel/values/step_limit.h"
 #include "cel/values/timestamp.h"
 
 namespace nos::cel {
