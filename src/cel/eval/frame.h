@@ -36,7 +36,7 @@ class Frame {
   Slot& slot(size_t index) { return slots_[index]; }
   uint64_t cost() const { return cost_; }
 
-  // Throws Cancelled above the limit. As upstream, the cost may wrap around below zero.
+  // Throws Cancelled above the limit. The cost may wrap around below zero, as upstream.
   void Charge(uint64_t cost) {
     cost_ += cost;
     if (cost_ > max_cost_)

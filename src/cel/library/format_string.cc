@@ -49,7 +49,7 @@ std::optional<Clause> TakeClause(std::string_view& rest) {
   return clause;
 }
 
-// As Go's %q writes a text.
+// The text as Go's %q writes it.
 std::string GoQuote(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {

@@ -14,7 +14,7 @@ namespace nos::cel {
 
 class Amount {
  public:
-  // None if the text is no quantity. Throws Cancelled for exponents that would fill the memory.
+  // Null if the text is no quantity. Throws Cancelled for exponents that would fill the memory.
   static const Amount* Parse(Arena& arena, std::string_view text);
   static Amount FromInt(int64_t value) { return {value, 0}; }
 
