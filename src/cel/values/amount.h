@@ -1,6 +1,6 @@
 // A Kubernetes quantity as CEL sees it. Unlike nos::Quantity it keeps what upstream keeps: a number
-// of 64 bits and a power of ten if the text fits, else digits of any length; CEL functions tell
-// which.
+// of 64 bits and a power of ten if the text fits, else digits of any length; CEL
+// functions show which.
 #pragma once
 
 #include <cstdint>
