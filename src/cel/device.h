@@ -45,8 +45,8 @@ class Device {
   const DeviceMaps& maps() const { return *maps_; }
 
  private:
+  std::string error_;  // filled while maps_ is made
   std::unique_ptr<const DeviceMaps> maps_;
-  std::string error_;
 };
 
 }  // namespace nos::cel

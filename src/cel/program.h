@@ -3,7 +3,7 @@
 //   auto program = Program::Compile("device.driver == 'gpu.nvidia.com'");
 //   if (!program.ok()) ...
 //   Evaluation evaluation = (*program)->Evaluate(device);
-//   if (!evaluation.error.empty()) ...  // as upstream: the scheduling attempt fails
+//   if (evaluation.failure != Failure::kNone) ...  // as upstream: the scheduling attempt fails
 //
 // README.md lists the environment, the limits and the differences from upstream.
 #pragma once
@@ -29,8 +29,17 @@ struct EvaluateOptions {
   const std::atomic<bool>* interrupted = nullptr;
 };
 
+enum class Failure {
+  kNone,
+  kError,        // the expression fails for this device: a key that is not there, no overload
+  kLimit,        // the cost limit, or a limit of memory and steps
+  kInterrupted,  // by EvaluateOptions::interrupted
+  kDevice,       // the device has a value that is not valid
+};
+
 struct Evaluation {
   bool matches = false;
+  Failure failure = Failure::kNone;
   std::string error;  // empty on success
   uint64_t cost = 0;  // in upstream's units, also of an evaluation that failed
 };

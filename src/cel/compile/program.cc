@@ -10,24 +10,42 @@
 #include "cel/eval/device_maps.h"
 #include "cel/eval/planner.h"
 #include "cel/syntax/parser.h"
+#include "cel/values/cancelled.h"
 #include "cel/values/equality.h"
+#include "cel/values/step_limit.h"
 
 namespace nos::cel {
 namespace {
 
+Evaluation Failed(Failure failure, std::string_view error, uint64_t cost) {
+  return {false, failure, std::string(error), cost};
+}
+
 // The result as a bool. An optional value is looked into, as upstream does it.
 Evaluation ToEvaluation(Value value, uint64_t cost) {
   while (value.is(Kind::kOptional)) {
-    if (value.optional() == nullptr) return {false, "optional.none() is not a bool", cost};
+    if (value.optional() == nullptr) {
+      return Failed(Failure::kError, "optional.none() is not a bool", cost);
+    }
     value = *value.optional();
   }
-  if (value.IsError()) return {false, std::string(value.text()), cost};
-  if (!value.is(Kind::kBool)) {
-    return {false,
-            fmt::format("CEL result of type {} could not be converted to bool", TypeName(value)),
-            cost};
+  if (value.is(Kind::kBool)) return {value.boolean(), Failure::kNone, "", cost};
+  if (value.IsError()) return Failed(Failure::kError, value.text(), cost);
+  return Failed(
+      Failure::kError,
+      fmt::format("CEL result of type {} could not be converted to bool", TypeName(value)), cost);
+}
+
+Failure FailureOf(Cancelled::Cause cause) {
+  switch (cause) {
+    case Cancelled::Cause::kLimit:
+      return Failure::kLimit;
+    case Cancelled::Cause::kInterrupted:
+      return Failure::kInterrupted;
+    case Cancelled::Cause::kInternal:
+      return Failure::kError;
   }
-  return {value.boolean(), "", cost};
+  return Failure::kError;
 }
 
 }  // namespace
@@ -59,7 +77,7 @@ Result<std::unique_ptr<const Program>> Program::Compile(std::string_view express
 }
 
 Evaluation Program::Evaluate(const Device& device, const EvaluateOptions& options) const {
-  if (!device.error().empty()) return {false, device.error(), 0};
+  if (!device.error().empty()) return Failed(Failure::kDevice, device.error(), 0);
   thread_local Arena arena;
   thread_local std::vector<Slot> slots;
   arena.Reset();
@@ -70,7 +88,7 @@ Evaluation Program::Evaluate(const Device& device, const EvaluateOptions& option
     const Value value = plan_->root().Run(frame);
     return ToEvaluation(value, frame.cost());
   } catch (const Cancelled& cancelled) {
-    return {false, cancelled.what(), frame.cost()};
+    return Failed(FailureOf(cancelled.cause()), cancelled.what(), frame.cost());
   }
 }
 

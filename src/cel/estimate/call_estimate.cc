@@ -86,7 +86,7 @@ CallEstimate Replace(const Argument& target, const std::vector<Argument>& args) 
   Range kept;
   const auto divide = [](uint64_t a, uint64_t b) {
     const double quotient = std::ceil(static_cast<double>(a) / static_cast<double>(b));
-    // What Go makes of a number that does not fit.
+    // Go makes this of a number that does not fit.
     if (quotient >= 18446744073709551616.0) return uint64_t{1} << 63;
     return static_cast<uint64_t>(quotient);
   };

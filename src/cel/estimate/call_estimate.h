@@ -26,7 +26,7 @@ struct CallEstimate {
   std::optional<Range> size;
 };
 
-// The rules of libraries. None if cel-go's rule for the overload applies.
+// The rules of libraries; empty if cel-go's rule for the overload applies.
 std::optional<CallEstimate> EstimateLibraryCall(std::string_view function,
                                                 std::string_view overload, const Argument* target,
                                                 const std::vector<Argument>& args);

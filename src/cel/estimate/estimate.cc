@@ -89,7 +89,7 @@ class Estimator {
   }
 
  private:
-  // What is known of an expression so far.
+  // The knowledge of an expression so far.
   struct Known {
     Path path;
     std::optional<Range> size;

@@ -36,7 +36,7 @@ Value Select(Frame& frame, const Value& object, const Value& key, bool maybe, bo
     return Value();
   }
   if (!key.is(Kind::kString)) return Value::Error("no such key");
-  return Failure(frame.arena(), fmt::format("no such key: {}", key.text()));
+  return ErrorText(frame.arena(), fmt::format("no such key: {}", key.text()));
 }
 
 bool IsKey(const Value& value) {

@@ -9,6 +9,7 @@
 #include "cel/values/list.h"
 #include "cel/values/map.h"
 #include "cel/values/named_format.h"
+#include "cel/values/step_limit.h"
 
 namespace nos::cel {
 namespace {
@@ -108,7 +109,8 @@ uint64_t ListCost(double factor, uint64_t size) {
 
 uint64_t CompareAll(const Value& list) {
   // Upstream's trackers panic where an argument is an error.
-  if (!list.is(Kind::kList)) throw Cancelled("internal error: not a list");
+  if (!list.is(Kind::kList))
+    throw Cancelled(Cancelled::Cause::kInternal, "internal error: not a list");
   if (list.list().size() == 0) return ListCost(2, 0);
   const uint64_t size = list.list().size();
   const Value first = list.list().At(0);
@@ -203,7 +205,8 @@ uint64_t CallCost(CostRule rule, std::span<const Value> args, const Value& resul
       return ListCost(1, Size(result));
     case CostRule::kFlatten: {
       if (args.size() == 1) return ListCost(1, Size(args[0]));
-      if (!args[1].is(Kind::kInt)) throw Cancelled("internal error: not an int");
+      if (!args[1].is(Kind::kInt))
+        throw Cancelled(Cancelled::Cause::kInternal, "internal error: not an int");
       return ListCost(static_cast<double>(args[1].integer()), Size(args[0]));
     }
     case CostRule::kCompareAll:

@@ -36,10 +36,11 @@ class Frame {
   Slot& slot(size_t index) { return slots_[index]; }
   uint64_t cost() const { return cost_; }
 
-  // Throws Cancelled above the limit. As upstream, the cost may wrap around below zero.
+  // Throws Cancelled above the limit. The cost may wrap around below zero, as upstream.
   void Charge(uint64_t cost) {
     cost_ += cost;
-    if (cost_ > max_cost_) throw Cancelled("operation cancelled: actual cost limit exceeded");
+    if (cost_ > max_cost_)
+      throw Cancelled(Cancelled::Cause::kLimit, "operation cancelled: actual cost limit exceeded");
   }
 
   // After each iteration.
@@ -47,7 +48,7 @@ class Frame {
     constexpr uint64_t kFrequency = 100;
     if (interrupted_ != nullptr && ++iterations_ % kFrequency == 0 &&
         interrupted_->load(std::memory_order_relaxed)) {
-      throw Cancelled("operation interrupted");
+      throw Cancelled(Cancelled::Cause::kInterrupted, "operation interrupted");
     }
   }
 

@@ -30,7 +30,7 @@ Value Dispatch(const Function& function, Arena& arena, std::span<const Value> ar
   return NoSuchOverload();
 }
 
-// Whether upstream evaluates all arguments before it looks at errors.
+// Upstream stops at the first error among the arguments.
 bool IsLazy(const Function& function, const Overload* overload, size_t count) {
   if (count > 2) return true;
   Binding binding = Binding::kVariadic;

@@ -13,6 +13,7 @@
 #include "cel/values/equality.h"
 #include "cel/values/list.h"
 #include "cel/values/numbers.h"
+#include "cel/values/step_limit.h"
 
 namespace nos::cel {
 namespace {

@@ -15,6 +15,7 @@
 #include "cel/values/network.h"
 #include "cel/values/number_text.h"
 #include "cel/values/runes.h"
+#include "cel/values/step_limit.h"
 #include "cel/values/timestamp.h"
 
 namespace nos::cel {
@@ -48,7 +49,7 @@ std::optional<Clause> TakeClause(std::string_view& rest) {
   return clause;
 }
 
-// As Go's %q writes a text.
+// The text as Go's %q writes it.
 std::string GoQuote(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {

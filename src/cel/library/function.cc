@@ -90,7 +90,7 @@ void Declarer::Singleton(std::string_view name, Implementation run, Binding bind
 
 void Declarer::WithoutGuards(std::string_view name) { At(name).guards = false; }
 
-Value Failure(Arena& arena, std::string_view text) { return Value::Error(arena.Copy(text)); }
+Value ErrorText(Arena& arena, std::string_view text) { return Value::Error(arena.Copy(text)); }
 
 Value StringValue(Arena& arena, std::string_view text) { return Value::String(arena.Copy(text)); }
 

@@ -78,7 +78,7 @@ class Declarer {
 };
 
 // An error with a text that depends on the arguments.
-Value Failure(Arena& arena, std::string_view text);
+Value ErrorText(Arena& arena, std::string_view text);
 Value StringValue(Arena& arena, std::string_view text);
 
 class Regex;

@@ -8,6 +8,7 @@
 #include "cel/values/equality.h"
 #include "cel/values/list.h"
 #include "cel/values/map.h"
+#include "cel/values/step_limit.h"
 
 namespace nos::cel {
 namespace {

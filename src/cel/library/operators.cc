@@ -7,6 +7,7 @@
 #include "cel/values/equality.h"
 #include "cel/values/list.h"
 #include "cel/values/map.h"
+#include "cel/values/step_limit.h"
 #include "cel/values/timestamp.h"
 
 namespace nos::cel {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cel/values/equality.h"
+#include "cel/values/step_limit.h"
 
 namespace nos::cel {
 namespace {

@@ -7,6 +7,7 @@
 #include "cel/values/equality.h"
 #include "cel/values/list.h"
 #include "cel/values/runes.h"
+#include "cel/values/step_limit.h"
 
 namespace nos::cel {
 namespace {

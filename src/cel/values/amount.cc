@@ -92,7 +92,7 @@ bool HasDigit(std::string_view text) {
 
 bool Multiply(int64_t a, int64_t b, int64_t& out) { return !__builtin_mul_overflow(a, b, &out); }
 
-// value * 10^exponent; none on overflow. As upstream, zero is zero for any exponent.
+// value * 10^exponent; none on overflow. Zero is zero for any exponent, as upstream.
 std::optional<int64_t> ScaleUp(int64_t value, int64_t exponent) {
   if (value == 0) return 0;
   for (int64_t i = 0; i < exponent; ++i) {
@@ -103,7 +103,7 @@ std::optional<int64_t> ScaleUp(int64_t value, int64_t exponent) {
 
 int Order(int64_t a, int64_t b) { return a < b ? -1 : a > b ? 1 : 0; }
 
-// As Go computes it, from two tables.
+// Computed as in Go, from two tables.
 double PowerOfTen(int exponent) {
   static constexpr double kUnits[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                       1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,

@@ -1,6 +1,6 @@
 // A Kubernetes quantity as CEL sees it. Unlike nos::Quantity it keeps what upstream keeps: a number
-// of 64 bits and a power of ten if the text fits, else digits of any length; CEL functions tell
-// which.
+// of 64 bits and a power of ten if the text fits, else digits of any length; CEL
+// functions show which.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace nos::cel {
 
 class Amount {
  public:
-  // None if the text is no quantity. Throws Cancelled for exponents that would fill the memory.
+  // Null if the text is no quantity. Throws Cancelled for exponents that would fill the memory.
   static const Amount* Parse(Arena& arena, std::string_view text);
   static Amount FromInt(int64_t value) { return {value, 0}; }
 

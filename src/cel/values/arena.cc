@@ -15,7 +15,8 @@ constexpr size_t kLargestBlock = size_t{1} << 20;
 void Arena::Grow(size_t bytes) {
   const size_t step = std::clamp(used_, kFirstBlock, kLargestBlock);
   const size_t size = std::max(step, bytes);
-  if (size > limit_ || used_ > limit_ - size) throw Cancelled("memory limit exceeded");
+  if (size > limit_ || used_ > limit_ - size)
+    throw Cancelled(Cancelled::Cause::kLimit, "memory limit exceeded");
   blocks_.push_back({std::make_unique_for_overwrite<char[]>(size), size});
   used_ += size;
   next_ = blocks_.back().bytes.get();

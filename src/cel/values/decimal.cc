@@ -63,7 +63,8 @@ void Decimal::Rescale(int32_t scale) {
   const int64_t shift = int64_t{scale} - scale_;
   scale_ = scale;
   if (limbs_.empty()) return;
-  if (shift > kMaxDigits) throw Cancelled("internal error: quantity too large");
+  if (shift > kMaxDigits)
+    throw Cancelled(Cancelled::Cause::kInternal, "internal error: quantity too large");
   Multiply(kPowers[shift % 9]);
   limbs_.insert(limbs_.begin(), static_cast<size_t>(shift / 9), 0);
 }

@@ -12,13 +12,14 @@
 #include "cel/values/numbers.h"
 #include "cel/values/runes.h"
 #include "cel/values/semver.h"
+#include "cel/values/step_limit.h"
 #include "cel/values/timestamp.h"
 #include "cel/values/url.h"
 
 namespace nos::cel {
 namespace {
 
-constexpr uint64_t kMaxSteps = 20'000'000;
+constexpr uint64_t kMaxSteps = 3'000'000;
 
 int Sign(bool less, bool greater) { return less ? -1 : greater ? 1 : 0; }
 
@@ -113,7 +114,8 @@ thread_local uint64_t StepLimit::steps_ = 0;
 void StepLimit::Spend(uint64_t steps) {
   steps_ += steps;
   if (steps_ > kMaxSteps)
-    throw Cancelled("operation cancelled: actual cost limit exceeded by too many steps");
+    throw Cancelled(Cancelled::Cause::kLimit,
+                    "operation cancelled: actual cost limit exceeded by too many steps");
 }
 
 Value Equals(const Value& left, const Value& right) {
@@ -237,7 +239,8 @@ uint64_t HashKey(const Value& key) {
 
 void CheckHashable(const Value& key) {
   if (key.is(Kind::kBytes) || key.is(Kind::kSemver) || key.is(Kind::kFormat)) {
-    throw Cancelled("internal error: " + std::string(TypeName(key)) + " cannot be a key of a map");
+    throw Cancelled(Cancelled::Cause::kInternal,
+                    "internal error: " + std::string(TypeName(key)) + " cannot be a key of a map");
   }
 }
 

@@ -24,15 +24,4 @@ void CheckHashable(const Value& key);
 bool HasSize(const Value& value);
 uint64_t SizeOf(const Value& value);
 
-// Counts steps of functions whose cost upstream knows only afterwards; throws Cancelled after many
-// millions of them in one evaluation.
-class StepLimit {
- public:
-  static void Reset() { steps_ = 0; }
-  static void Spend(uint64_t steps);
-
- private:
-  static thread_local uint64_t steps_;
-};
-
 }  // namespace nos::cel

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cel/values/cancelled.h"
+#include "cel/values/step_limit.h"
 
 namespace nos::cel {
 
@@ -20,6 +21,8 @@ const ListValue* ListValue::Growing(Arena& arena) {
 }
 
 Value ListValue::At(uint64_t index) const {
+  constexpr uint64_t kNodesInAStep = 16;
+  StepLimit::Spend(depth_ / kNodesInAStep);
   const ListValue* list = this;
   while (list->left_ != nullptr) {
     // A part may have grown since the sum was made.
@@ -55,13 +58,15 @@ const ListValue* ListValue::Add(Arena& arena, const ListValue& left, const ListV
   }
   if (left.size() == 0) return &right;
   if (right.size() == 0) return &left;
-  if (left.size() > uint64_t{1} << 62 || right.size() > uint64_t{1} << 62) {
-    throw Cancelled("internal error: list too long");
+  constexpr uint64_t kTop = uint64_t{1} << 62;
+  if (left.size() >= kTop && right.size() >= kTop) {
+    throw Cancelled(Cancelled::Cause::kInternal, "internal error: list too long");
   }
   auto* const list = new (arena.Allocate(sizeof(ListValue))) ListValue;
   list->size_ = left.size() + right.size();
   list->left_ = &left;
   list->right_ = &right;
+  list->depth_ = 1 + std::max(left.depth_, right.depth_);
   return list;
 }
 

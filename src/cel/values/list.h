@@ -32,6 +32,7 @@ class ListValue {
 
   uint64_t size_ = 0;
   uint64_t capacity_ = kFixed;
+  uint64_t depth_ = 0;       // of sums within each other
   Value* values_ = nullptr;  // null for the sum of two lists
   const ListValue* left_ = nullptr;
   const ListValue* right_ = nullptr;

@@ -15,7 +15,7 @@ struct IpAddress {
 
   friend bool operator==(const IpAddress&, const IpAddress&) = default;
 
-  // None for anything else, also for zones and IPv4 addresses mapped into IPv6.
+  // Empty for anything else, also for zones and IPv4 addresses mapped into IPv6.
   static std::optional<IpAddress> Parse(std::string_view text);
   std::string ToString() const;
 

@@ -17,7 +17,7 @@ bool IsIdentifier(std::string_view text) {
   });
 }
 
-// None for anything but digits, for a leading zero and beyond 64 bits.
+// Empty for anything but digits, for a leading zero and beyond 64 bits.
 std::optional<uint64_t> ParseNumber(std::string_view text) {
   if (text.empty() || !std::all_of(text.begin(), text.end(), IsDigit)) return std::nullopt;
   if (text.size() > 1 && text[0] == '0') return std::nullopt;

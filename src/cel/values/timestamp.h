@@ -22,7 +22,7 @@ struct Timestamp {
   }
   int Compare(const Timestamp& other) const;
 
-  // RFC 3339, with the liberties that Go's parser takes. None if the text is no time.
+  // RFC 3339, with the liberties that Go's parser takes. Empty if the text is no time.
   static std::optional<Timestamp> Parse(std::string_view text);
   std::string ToString() const;
 };
@@ -43,7 +43,7 @@ struct CivilTime {
 };
 
 // The zone's offset from UTC at a time: "UTC", "+02:30", or a name of the IANA database, which is
-// read from /usr/share/zoneinfo. None if there is no such zone.
+// read from /usr/share/zoneinfo. Empty if there is no such zone.
 std::optional<int64_t> ZoneOffset(std::string_view zone, int64_t seconds);
 
 // Nanoseconds; none if the text is no duration.

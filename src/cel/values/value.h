@@ -69,7 +69,7 @@ class Value {
   static Value Of(const ListValue* list) { return Value(Kind::kList, list); }
   static Value Of(const MapValue* map) { return Value(Kind::kMap, map); }
   static Value Of(const Timestamp* time) { return Value(Kind::kTimestamp, time); }
-  // As upstream, a computed quantity is not equal to anything on the left of "==".
+  // A computed quantity is, as upstream, not equal to anything on the left of "==".
   static Value Of(const Amount* quantity, bool computed = false) {
     Value result(Kind::kQuantity, quantity);
     result.size_ = computed ? 1 : 0;
