@@ -41,7 +41,7 @@ void WarnOfDeprecated(const std::string& command, const std::string& old_word,
 // Accepts only an integer from 0 to 2^63-1 (a negative one would wrap around).
 std::string CheckSeed(const std::string& text);
 
-// --hold-after DURATION: pending time after which slots are kept free for a pod (starvation_after
+// --hold-after DURATION: pending time after which slots are kept free for a pod (hold_after
 // of PlanOptions, hold_after of PartitionerConfig). `target` holds the default and must outlive
 // parsing.
 void AddHoldAfterFlag(CLI::App& command, Duration& target);

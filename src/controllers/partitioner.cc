@@ -301,7 +301,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::Liste
     planning::PlanOptions options;
     options.objective = config_.objective;
     options.now = begin;
-    options.starvation_after = config_.hold_after;
+    options.hold_after = config_.hold_after;
     options.out_of_time = [&] { return clock.Now() - begin >= config_.plan_timeout; };
     planning::Plan plan = PlanWithinQuotas(ganged, view, snapshot, options);
     Measure(plan, clock.Now() - begin);

@@ -32,7 +32,7 @@ struct PlanOptions {
   Objective objective = Objective::kPods;
   std::vector<Gang> gangs;  // gangs of pending pods; a pod belongs to at most one
   Time now{};               // for waiting times
-  Duration starvation_after = std::chrono::minutes(10);
+  Duration hold_after = std::chrono::minutes(10);
   // Polled during the search. True: return the best plan so far (Plan::complete is false then).
   std::function<bool()> out_of_time;
 };

@@ -11,7 +11,7 @@
 // 4. least fragmentation left (gpu/fragmentation.h) for the current demand; pods without slices are
 //    placed where the node loses least value (scheduling/packing/packer.h), as the scheduler does.
 //
-// A pod that has waited longer than `starvation_after` is served first among pods of its priority.
+// A pod that has waited longer than `hold_after` is served first among pods of its priority.
 // If it cannot be placed, slots are kept for it as they become free, where the fewest instances are
 // in the way. Slots are kept for at most 32 pods at a time, and one for every four GPUs. Every
 // further doubling of the wait ranks the pod before pods that have waited less.

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "cel/syntax/ast.h"
-#include "cel/types/type.h"
+#include "cel/types/static_type.h"
 
 namespace nos::cel {
 

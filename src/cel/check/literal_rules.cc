@@ -8,7 +8,7 @@
 #include "cel/library/format_string.h"
 #include "cel/library/function.h"
 #include "cel/library/regex.h"
-#include "cel/types/type.h"
+#include "cel/types/static_type.h"
 
 namespace nos::cel {
 namespace {

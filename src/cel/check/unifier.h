@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "cel/types/type.h"
+#include "cel/types/static_type.h"
 
 namespace nos::cel {
 

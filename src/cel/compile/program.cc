@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cel/check/checker.h"
-#include "cel/estimate/estimate.h"
+#include "cel/estimate/cost.h"
 #include "cel/eval/device_maps.h"
 #include "cel/eval/planner.h"
 #include "cel/syntax/parser.h"

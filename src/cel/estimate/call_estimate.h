@@ -8,7 +8,7 @@
 #include "cel/estimate/device_size.h"
 #include "cel/estimate/range.h"
 #include "cel/syntax/ast.h"
-#include "cel/types/type.h"
+#include "cel/types/static_type.h"
 
 namespace nos::cel {
 

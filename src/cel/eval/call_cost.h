@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "cel/values/value.h"
+#include "cel/values/dynamic.h"
 
 namespace nos::cel {
 

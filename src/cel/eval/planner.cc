@@ -9,7 +9,7 @@
 
 #include "cel/eval/attribute.h"
 #include "cel/eval/device_maps.h"
-#include "cel/types/type.h"
+#include "cel/types/static_type.h"
 #include "cel/values/equality.h"
 #include "cel/values/list.h"
 #include "cel/values/numbers.h"

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cel/types/type.h"
-#include "cel/values/value.h"
+#include "cel/types/static_type.h"
+#include "cel/values/dynamic.h"
 
 namespace nos::cel {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cel/values/value.h"
+#include "cel/values/dynamic.h"
 
 namespace nos::cel {
 

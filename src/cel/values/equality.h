@@ -1,7 +1,7 @@
 // Equality and order of values.
 #pragma once
 
-#include "cel/values/value.h"
+#include "cel/values/dynamic.h"
 
 namespace nos::cel {
 

@@ -2,7 +2,7 @@
 // comprehension fills one list in place.
 #pragma once
 
-#include "cel/values/value.h"
+#include "cel/values/dynamic.h"
 
 namespace nos::cel {
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "cel/values/value.h"
+#include "cel/values/dynamic.h"
 
 namespace nos::cel {
 

@@ -38,7 +38,7 @@ struct PlanFlags {
   std::string objective = "pods";
   std::string output = "table", catalogue, kubeconfig, context;
   double seconds = 10;
-  Duration hold_after = planning::PlanOptions().starvation_after;
+  Duration hold_after = planning::PlanOptions().hold_after;
   bool with_pools = false;
   int moves = 0;  // maximum per pod; 0: moves are not planned
 };
@@ -195,7 +195,7 @@ Status RunPlan(const PlanFlags& flags) {
   planning::PlanOptions options;
   options.objective = planning::FindObjective(flags.objective).value_or(planning::Objective::kPods);
   options.now = start;
-  options.starvation_after = flags.hold_after;
+  options.hold_after = flags.hold_after;
   options.out_of_time = [&] { return clock.Now() - start > FromSeconds(flags.seconds); };
   const PlanningFrameworks known;
   const scheduling::FrameworkChoice& frameworks = known.choice();

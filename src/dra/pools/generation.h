@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "dra/counters/counter_sets.h"
+#include "dra/counters/sets.h"
 #include "dra/features.h"
 #include "dra/objects.h"
 #include "dra/selectors.h"

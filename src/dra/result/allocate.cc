@@ -4,7 +4,7 @@
 
 #include "base/uuid.h"
 #include "dra/allocation/search.h"
-#include "dra/result/result.h"
+#include "dra/result/allocations.h"
 
 namespace nos::dra {
 

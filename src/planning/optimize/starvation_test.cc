@@ -122,7 +122,7 @@ TEST(StarvationTest, KeepsNoSlotsForImpossiblePods) {
 // Simulates rounds: pods end, others arrive, each plan is carried out immediately.
 class Rounds {
  public:
-  explicit Rounds(Duration starvation_after) { options_.starvation_after = starvation_after; }
+  explicit Rounds(Duration hold_after) { options_.hold_after = hold_after; }
 
   // Number of rounds until the whole-GPU pod is served, at most `most`.
   int UntilBigIsServed(int most) {

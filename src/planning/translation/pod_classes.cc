@@ -269,10 +269,10 @@ std::string ConstraintKey(const Pod& pod) {
 }
 
 int WaitRank(const Pod& pod, const PlanOptions& options) {
-  if (pod.meta.created == Time{} || options.starvation_after <= Duration::zero()) return 0;
+  if (pod.meta.created == Time{} || options.hold_after <= Duration::zero()) return 0;
   int wait_rank = 0;
   Duration wait = options.now - pod.meta.created;
-  for (; wait >= options.starvation_after; wait /= 2) ++wait_rank;
+  for (; wait >= options.hold_after; wait /= 2) ++wait_rank;
   return wait_rank;
 }
 

@@ -18,7 +18,7 @@ namespace nos::planning {
 // all labels.
 std::string ConstraintKey(const cluster::Pod& pod);
 
-// The wait rank of a pod: 0 until `starvation_after`, then plus one for every doubling. The longer
+// The wait rank of a pod: 0 until `hold_after`, then plus one for every doubling. The longer
 // a pod waits, the fewer pods can overtake it, and there are few different ranks.
 int WaitRank(const cluster::Pod& pod, const PlanOptions& options);
 

@@ -27,7 +27,7 @@ WorldOptions OptionsFor(const Scenario& scenario) {
   WorldOptions options;
   options.seed = scenario.seed;
   options.partitioner.objective = scenario.options.objective;
-  options.partitioner.hold_after = scenario.options.starvation_after;
+  options.partitioner.hold_after = scenario.options.hold_after;
   options.autoscaler = scenario.autoscaler;
   if (scenario.scheduler_partitions) {
     options.partitioned_by = scheduling::PartitionedBy::kScheduler;

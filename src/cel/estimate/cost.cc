@@ -1,4 +1,4 @@
-#include "cel/estimate/estimate.h"
+#include "cel/estimate/cost.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -1,4 +1,4 @@
-#include "dra/counters/counter_sets.h"
+#include "dra/counters/sets.h"
 
 namespace nos::dra {
 

@@ -1,4 +1,4 @@
-#include "cel/types/type.h"
+#include "cel/types/static_type.h"
 
 #include <array>
 

@@ -1,4 +1,4 @@
-#include "dra/result/result.h"
+#include "dra/result/allocations.h"
 
 #include <fmt/format.h>
 

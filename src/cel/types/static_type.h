@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cel/values/value.h"
+#include "cel/values/dynamic.h"
 
 namespace nos::cel {
 

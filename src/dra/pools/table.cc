@@ -1,4 +1,4 @@
-#include "dra/pools/pool_table.h"
+#include "dra/pools/table.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "cel/values/value.h"
+#include "cel/values/dynamic.h"
 
 namespace nos::cel {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "dra/inventory.h"
+#include "dra/pools/complete.h"
 #include "dra/pools/node_view.h"
-#include "dra/pools/pool.h"
 
 namespace nos::dra {
 

@@ -1,4 +1,4 @@
-#include "dra/pools/pool.h"
+#include "dra/pools/complete.h"
 
 #include <fmt/format.h>
 
