@@ -42,7 +42,7 @@ void WarnOfDeprecated(const std::string& command, const std::string& old_word,
 std::string CheckSeed(const std::string& text);
 
 // --hold-after DURATION: pending time after which slots are kept free for a pod (hold_after
-// of PlanOptions, hold_after of PartitionerConfig). `target` holds the default and must outlive
+// of PlanOptions and of PartitionerConfig). `target` holds the default and must outlive
 // parsing.
 void AddHoldAfterFlag(CLI::App& command, Duration& target);
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dra/inventory.h"
-#include "dra/pools/complete.h"
+#include "dra/pools/state.h"
 #include "dra/pools/node_view.h"
 
 namespace nos::dra {

@@ -1,4 +1,4 @@
-#include "dra/pools/complete.h"
+#include "dra/pools/state.h"
 
 #include <fmt/format.h>
 
