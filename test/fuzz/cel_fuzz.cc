@@ -1,7 +1,7 @@
 // Selectors: no text crashes the compiler, no program the evaluator; answers repeat, and a cost
 // limit above the cost changes nothing.
 #include "cel/program.h"
-#include "fuzz.h"
+#include "target.h"
 
 using namespace nos;  // NOLINT
 

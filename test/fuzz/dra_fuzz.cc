@@ -7,7 +7,7 @@
 #include "dra/allocator.h"
 #include "dra/result.h"
 #include "dra/testing/table_expressions.h"
-#include "fuzz.h"
+#include "target.h"
 
 using namespace nos;       // NOLINT
 using namespace nos::dra;  // NOLINT
