@@ -22,3 +22,8 @@ find_program(NOS_ARM64_EMULATOR qemu-aarch64-static)
 if(NOS_ARM64_EMULATOR)
   set(CMAKE_CROSSCOMPILING_EMULATOR ${NOS_ARM64_EMULATOR} -L ${CMAKE_SYSROOT})
 endif()
+# Debian's alternatives would link these two into the folder of libraries; nothing runs them here.
+foreach(library blas lapack)
+  set(folder ${CMAKE_SYSROOT}/usr/lib/aarch64-linux-gnu/${library})
+  string(APPEND CMAKE_EXE_LINKER_FLAGS_INIT " -L${folder} -Wl,-rpath-link,${folder}")
+endforeach()

@@ -8,7 +8,9 @@ arm=$1 sysroot=$2 nos=$3
 fail() { echo "FAILED: $1"; exit 1; }
 "$(dirname "$0")/hardening_test.sh" "$arm"
 emulator=$(command -v qemu-aarch64-static) || { echo "skipped: no qemu-aarch64-static here (package qemu-user-static)"; exit 77; }
-emulated() { "$emulator" -L "$sysroot" "$arm" "$@"; }
+# Two libraries that alternatives would link elsewhere.
+folders=/usr/lib/aarch64-linux-gnu/lapack:/usr/lib/aarch64-linux-gnu/blas
+emulated() { "$emulator" -L "$sysroot" -E "LD_LIBRARY_PATH=$folders" "$arm" "$@"; }
 
 [ "$(emulated version)" = "$("$nos" version)" ] || fail "another version: $(emulated version)"
 # A node and pods with letters beyond ASCII, whose bytes are negative where a char is signed.
