@@ -4,8 +4,8 @@
 #include <iterator>
 #include <utility>
 
-#include "cluster/new_pod.h"
 #include "cluster/fields.h"
+#include "cluster/new_pod.h"
 #include "cluster/read_parts.h"
 
 namespace nos::cluster {

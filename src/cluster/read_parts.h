@@ -3,8 +3,8 @@
 #pragma once
 
 #include "cluster/constraints.h"
-#include "cluster/objects.h"
 #include "cluster/fields.h"
+#include "cluster/objects.h"
 
 namespace nos::cluster {
 

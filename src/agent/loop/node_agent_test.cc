@@ -18,7 +18,8 @@ TEST_F(AgentTest, DoesNotPartitionBrokenGpuAndOffersItsDevicesAsUnhealthy) {
   EXPECT_EQ(Annotation("status-layout-0"), "") << "no plan may use it";
   EXPECT_EQ(Annotation("status-layout-1"), "3g.20gb@4:free");
   EXPECT_EQ(NodeCondition(), "False Xid79 GPU 0: fell off the bus; reset it");
-  EXPECT_NE(Events().find("Xid79: Detected unhealthy GPUs on Node: GPU 0"), std::string::npos) << Events();
+  EXPECT_NE(Events().find("Xid79: Detected unhealthy GPUs on Node: GPU 0"), std::string::npos)
+      << Events();
   EXPECT_NE(metrics_.Text().find(R"(nos_agent_gpu_conditions{gpu="0",reason="Xid79"} 1)"),
             std::string::npos);
 

@@ -124,8 +124,7 @@ UnschedulablePods PendingPods::FindUnschedulable(
     BindPlanned(outcome, snapshot);
     used.insert(outcome.node);
     if (outcome.pod->FindCondition(kScalingCondition) == nullptr) continue;
-    conditions_.Set(*outcome.pod, "False", planning::kCapacityAvailable, kCapacityText,
-                    cycle.now);
+    conditions_.Set(*outcome.pod, "False", planning::kCapacityAvailable, kCapacityText, cycle.now);
   }
   const UnschedulablePods all{std::move(admitted.pods), std::move(admitted.gangs)};
   return all.Without(placed);

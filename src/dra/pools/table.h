@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "dra/inventory.h"
-#include "dra/pools/state.h"
 #include "dra/pools/node_view.h"
+#include "dra/pools/state.h"
 
 namespace nos::dra {
 
