@@ -14,7 +14,7 @@ fi
 here=$(dirname "$(readlink -f "$0")")
 label=nos.nebuly.com/gpu-partitioning
 nodes=(gpu-2)
-map=nos-device-plugin-configs
+map="nos-device-plugin-configs"
 values=(--set gpuPartitioner.migAgent.mps.enabled=true --set gpuPartitioner.migAgent.mps.plugin=nebuly
   --set "gpuPartitioner.migAgent.mps.nebuly.configMapNamespace=nos-e2e-$$")
 offers=$(mktemp)

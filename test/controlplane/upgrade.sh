@@ -9,7 +9,7 @@ seed=${NOS_UPGRADE_SEED:-1} pods_per_step=${NOS_UPGRADE_PODS:-12}
 work=$(mktemp -d)
 dir=$work/plane
 nodes=(gpu-1 gpu-2)
-team=team-a
+team="team-a"
 churn=''
 export NOS_CONTROLPLANE_DIR=$dir
 finish() {
@@ -172,7 +172,10 @@ roll() {
     begin "$name"
   done
 }
+# Tests that source this start and stop them.
+# shellcheck disable=SC2034
 agents=("${nodes[@]/#/agent-}")
+# shellcheck disable=SC2034
 deciders=(scheduler-a scheduler-b partitioner-a partitioner-b operator-a)
 # alive: no daemon has ended.
 alive() {
