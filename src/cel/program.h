@@ -5,6 +5,8 @@
 //   Evaluation evaluation = (*program)->Evaluate(device);
 //   if (evaluation.failure != Failure::kNone) ...  // as upstream: the scheduling attempt fails
 //
+// Expressions of derived attributes have another type, and Derive() in the place of Evaluate().
+//
 // README.md lists the environment, the limits and the differences from upstream.
 #pragma once
 
@@ -44,18 +46,32 @@ struct Evaluation {
   uint64_t cost = 0;  // in upstream's units, also of an evaluation that failed
 };
 
+// The value of a derived attribute.
+struct Derivation {
+  AttributeValue value;  // a list without elements: of strings
+  Failure failure = Failure::kNone;
+  std::string error;
+};
+
+enum class Purpose {
+  kSelector,   // has the type bool, or dyn
+  kAttribute,  // has the type bool, int, string, version or dyn, or is a list of one of them
+};
+
 class Plan;
 
 class Program {
  public:
   // Error: kInvalid with the cause if the expression is not accepted.
-  static Result<std::unique_ptr<const Program>> Compile(std::string_view expression);
+  static Result<std::unique_ptr<const Program>> Compile(std::string_view expression,
+                                                        Purpose purpose = Purpose::kSelector);
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // May be called from any thread, at the same time.
+  // Both may be called from any thread, at the same time.
   Evaluation Evaluate(const Device& device, const EvaluateOptions& options = {}) const;
+  Derivation Derive(const Device& device, const EvaluateOptions& options = {}) const;
 
   // The most that an evaluation can cost, as the API server estimates it before it stores a
   // selector; it refuses those above kMaxCost.

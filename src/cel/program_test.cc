@@ -248,6 +248,103 @@ TEST(Program, StopsAtTheCostLimit) {
   EXPECT_EQ(Evaluate("device.driver == 'gpu.nvidia.com'", Gpu(), options).failure, Failure::kNone);
 }
 
+// Nested bindings that double a list each time.
+std::string Doubling(int levels, const std::string& start, const std::string& use) {
+  std::string text;
+  for (int i = 0; i < levels; ++i) {
+    const std::string before = i == 0 ? start : "v" + std::to_string(i - 1);
+    text += "cel.bind(v" + std::to_string(i) + ", " + before + " + " + before + ", ";
+  }
+  return text + use + std::string(static_cast<size_t>(levels), ')');
+}
+
+struct DerivedRow {
+  const char* name;
+  const char* expression;
+  AttributeValue value;
+};
+
+class Derived : public testing::TestWithParam<DerivedRow> {};
+
+// A version as its text; the type is the place in AttributeValue.
+std::string TextOf(const AttributeValue& value) {
+  const auto one = [](const auto& element) -> std::string {
+    using T = std::decay_t<decltype(element)>;
+    if constexpr (std::is_same_v<T, Version>) {
+      return element.text;
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      return element;
+    } else {
+      return std::to_string(static_cast<int64_t>(element));
+    }
+  };
+  const auto text = [&](const auto& held) -> std::string {
+    if constexpr (requires { held.front(); } && !std::is_same_v<std::decay_t<decltype(held)>, std::string>) {
+      std::string all;
+      for (size_t i = 0; i < held.size(); ++i) {
+        const typename std::decay_t<decltype(held)>::value_type element = held[i];
+        all += one(element) + ",";
+      }
+      return all;
+    } else {
+      return one(held);
+    }
+  };
+  return std::to_string(value.index()) + ":" + std::visit(text, value);
+}
+
+TEST_P(Derived, AttributesHaveTypeAndValue) {
+  const auto program = Program::Compile(GetParam().expression, Purpose::kAttribute);
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  const Derivation derivation = (*program)->Derive(Device(Gpu()));
+  EXPECT_EQ(derivation.failure, Failure::kNone) << derivation.error;
+  EXPECT_EQ(TextOf(derivation.value), TextOf(GetParam().value));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Derived,
+    testing::Values(
+        DerivedRow{"Bool", "device.driver == 'x'", false}, DerivedRow{"Int", "6 * 7", int64_t{42}},
+        DerivedRow{"String", "device.driver + '!'", std::string("gpu.nvidia.com!")},
+        DerivedRow{"Version", "semver('v1.2', true)", Version{"1.2.0"}},
+        DerivedRow{"VersionWithBuild", "semver('1.2.3-rc.1+b.7')", Version{"1.2.3-rc.1+b.7"}},
+        DerivedRow{"Attribute", "device.attributes['gpu.nvidia.com'].driverVersion",
+                   Version{"570.86.15"}},
+        DerivedRow{"Optional", "dyn(optional.of(1))", int64_t{1}},
+        DerivedRow{"Type", "dyn(type(1))", std::string("int")},
+        DerivedRow{"Ints", "[1, 2]", std::vector<int64_t>{1, 2}},
+        DerivedRow{"Bools", "[true, false]", std::vector<bool>{true, false}},
+        DerivedRow{"Strings", "device.attributes['gpu.nvidia.com'].names",
+                   std::vector<std::string>{"a", "b"}},
+        DerivedRow{"Versions", "[semver('1.0.0')]", std::vector<Version>{{"1.0.0"}}},
+        DerivedRow{"Empty", "[]", std::vector<std::string>{}}),
+    [](const auto& row) { return std::string(row.param.name); });
+
+TEST(Program, RefusesTypesThatNoAttributeHas) {
+  for (const char* expression :
+       {"device.attributes", "[device.attributes]", "null", "1.5", "1u", "[[1]]", "optional.of(1)",
+        "device.capacity['a'].b"}) {
+    EXPECT_EQ(Program::Compile(expression, Purpose::kAttribute).status().code(), Code::kInvalid)
+        << expression;
+  }
+  EXPECT_TRUE(Program::Compile("[dyn(1)]", Purpose::kAttribute).ok());
+}
+
+TEST(Program, DerivedAttributesThatFail) {
+  const auto fails = [](const std::string& expression) {
+    const auto program = Program::Compile(expression, Purpose::kAttribute);
+    EXPECT_TRUE(program.ok()) << expression << ": " << program.status().message();
+    return program.ok() ? (*program)->Derive(Device(Gpu())).failure : Failure::kNone;
+  };
+  for (const char* expression :
+       {"dyn(null)", "dyn(1.5)", "[dyn(1), dyn('a')]", "[dyn(true), dyn(1)]", "[dyn([1])]",
+        "device.attributes['gpu.nvidia.com'].none", "dyn(optional.none())",
+        "dyn(optional.of([1]))"}) {
+    EXPECT_EQ(fails(expression), Failure::kError) << expression;
+  }
+  EXPECT_EQ(fails(Doubling(40, "[1]", "v39")), Failure::kLimit);
+}
+
 TEST(Program, AnErrorThatEndsAnEvaluationIsNotAbsorbed) {
   EvaluateOptions options;
   options.max_cost = 20;
@@ -264,16 +361,6 @@ TEST(Program, StopsWhenItIsInterrupted) {
   EXPECT_EQ(Evaluate("lists.range(1000).all(x, x >= 0)", Gpu(), options).failure,
             Failure::kInterrupted);
   EXPECT_EQ(Evaluate("lists.range(10).all(x, x >= 0)", Gpu(), options).failure, Failure::kNone);
-}
-
-// Nested bindings that double a list each time.
-std::string Doubling(int levels, const std::string& start, const std::string& use) {
-  std::string text;
-  for (int i = 0; i < levels; ++i) {
-    const std::string before = i == 0 ? start : "v" + std::to_string(i - 1);
-    text += "cel.bind(v" + std::to_string(i) + ", " + before + " + " + before + ", ";
-  }
-  return text + use + std::string(static_cast<size_t>(levels), ')');
 }
 
 TEST(Program, BombsEnd) {

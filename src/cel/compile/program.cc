@@ -11,6 +11,7 @@
 #include "cel/eval/planner.h"
 #include "cel/syntax/parser.h"
 #include "cel/values/cancelled.h"
+#include "cel/compile/attribute_value.h"
 #include "cel/values/equality.h"
 #include "cel/values/step_limit.h"
 
@@ -48,6 +49,37 @@ Failure FailureOf(Cancelled::Cause cause) {
   return Failure::kError;
 }
 
+// Calls finish(value, cost) with the result, or fail(failure, error, cost) if the evaluation ends before.
+template <typename Finish, typename Fail>
+auto Run(const Plan& plan, const Device& device, const EvaluateOptions& options, Finish finish,
+         Fail fail) {
+  if (!device.error().empty()) return fail(Failure::kDevice, device.error(), 0);
+  thread_local Arena arena;
+  thread_local std::vector<Slot> slots;
+  arena.Reset();
+  slots.assign(plan.slot_count(), Slot());
+  StepLimit::Reset();
+  Frame frame(arena, device.maps(), slots, options.max_cost, options.interrupted);
+  try {
+    const Value value = plan.root().Run(frame);
+    return finish(value, frame.cost());
+  } catch (const Cancelled& cancelled) {
+    return fail(FailureOf(cancelled.cause()), cancelled.what(), frame.cost());
+  }
+}
+
+Status CheckType(const Type& type, Purpose purpose) {
+  if (purpose == Purpose::kAttribute) {
+    if (IsAttributeType(type)) return Status::Ok();
+    return Invalid(
+        fmt::format("must evaluate to a bool, int, string or version, or to a list of one of them, "
+                    "not {}",
+                    type.ToString()));
+  }
+  if (type.is(TypeKind::kBool) || type.is(TypeKind::kDyn)) return Status::Ok();
+  return Invalid(fmt::format("must evaluate to bool or the unknown type, not {}", type.ToString()));
+}
+
 }  // namespace
 
 Device::Device(const DeviceSpec& spec) : maps_(std::make_unique<const DeviceMaps>(spec, error_)) {}
@@ -59,37 +91,36 @@ Program::Program(std::unique_ptr<const Plan> plan, uint64_t estimated_cost)
     : plan_(std::move(plan)), estimated_cost_(estimated_cost) {}
 Program::~Program() = default;
 
-Result<std::unique_ptr<const Program>> Program::Compile(std::string_view expression) {
+Result<std::unique_ptr<const Program>> Program::Compile(std::string_view expression, Purpose purpose) {
   if (expression.size() > kMaxExpressionBytes) {
     return Invalid(fmt::format("the expression has more than {} bytes", kMaxExpressionBytes));
   }
   NOS_ASSIGN(std::unique_ptr<Ast> ast, Parse(expression));
   TypeStore types;
   NOS_RETURN_IF_ERROR(Check(*ast, types));
-  const Type& type = *ast->root->type;
-  if (!type.is(TypeKind::kBool) && !type.is(TypeKind::kDyn)) {
-    return Invalid(
-        fmt::format("must evaluate to bool or the unknown type, not {}", type.ToString()));
-  }
+  NOS_RETURN_IF_ERROR(CheckType(*ast->root->type, purpose));
   const uint64_t estimated_cost = EstimateCost(*ast);
   NOS_ASSIGN(std::unique_ptr<const Plan> plan, Plan::Make(std::move(ast)));
   return std::unique_ptr<const Program>(new Program(std::move(plan), estimated_cost));
 }
 
 Evaluation Program::Evaluate(const Device& device, const EvaluateOptions& options) const {
-  if (!device.error().empty()) return Failed(Failure::kDevice, device.error(), 0);
-  thread_local Arena arena;
-  thread_local std::vector<Slot> slots;
-  arena.Reset();
-  slots.assign(plan_->slot_count(), Slot());
-  StepLimit::Reset();
-  Frame frame(arena, device.maps(), slots, options.max_cost, options.interrupted);
-  try {
-    const Value value = plan_->root().Run(frame);
-    return ToEvaluation(value, frame.cost());
-  } catch (const Cancelled& cancelled) {
-    return Failed(FailureOf(cancelled.cause()), cancelled.what(), frame.cost());
-  }
+  return Run(*plan_, device, options, ToEvaluation, Failed);
+}
+
+Derivation Program::Derive(const Device& device, const EvaluateOptions& options) const {
+  return Run(
+      *plan_, device, options,
+      [](const Value& value, uint64_t) {
+        Derivation derivation;
+        if (value.IsError()) return Derivation{{}, Failure::kError, std::string(value.text())};
+        const Status status = ToAttribute(value, derivation.value);
+        if (!status.ok()) return Derivation{{}, Failure::kError, status.message()};
+        return derivation;
+      },
+      [](Failure failure, std::string_view error, uint64_t) {
+        return Derivation{{}, failure, std::string(error)};
+      });
 }
 
 }  // namespace nos::cel

@@ -78,7 +78,7 @@ const Semver* Semver::Parse(Arena& arena, std::string_view text) {
   if (!major || !minor || !patch) return nullptr;
   const std::span<Identifier> stored = arena.NewArray<Identifier>(identifiers.size());
   std::copy(identifiers.begin(), identifiers.end(), stored.begin());
-  return arena.New<Semver>(*major, *minor, *patch, stored);
+  return arena.New<Semver>(*major, *minor, *patch, stored, arena.Copy(text));
 }
 
 const Semver* Semver::ParseTolerant(Arena& arena, std::string_view text) {

@@ -18,6 +18,7 @@ struct Semver {
   uint64_t minor = 0;
   uint64_t patch = 0;
   std::span<const Identifier> prerelease;
+  std::string_view text;  // with build metadata
 
   // Null if the text is no version.
   static const Semver* Parse(Arena& arena, std::string_view text);
