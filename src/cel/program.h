@@ -76,12 +76,15 @@ class Program {
   // The most that an evaluation can cost, as the API server estimates it before it stores a
   // selector; it refuses those above kMaxCost.
   uint64_t estimated_cost() const { return estimated_cost_; }
+  // Nodes of its tree, to which its memory is proportional: some 300 bytes for each.
+  size_t size() const { return size_; }
 
  private:
-  Program(std::unique_ptr<const Plan> plan, uint64_t estimated_cost);
+  Program(std::unique_ptr<const Plan> plan, uint64_t estimated_cost, size_t size);
 
   std::unique_ptr<const Plan> plan_;
   uint64_t estimated_cost_;
+  size_t size_;
 };
 
 }  // namespace nos::cel

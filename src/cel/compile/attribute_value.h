@@ -10,8 +10,8 @@ namespace nos::cel {
 
 // True if the result of an expression of this type may be an attribute.
 bool IsAttributeType(const Type& type);
-// Error: kInvalid: a value of another type, or a list of several types. Throws Cancelled if a list is
-// too long.
+// Error: kInvalid: a value of another type, or a list of several types. Throws Cancelled if a list
+// is too long.
 Status ToAttribute(const Value& value, AttributeValue& to);
 
 }  // namespace nos::cel

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "cel/check/checker.h"
+#include "cel/compile/attribute_value.h"
 #include "cel/estimate/cost.h"
 #include "cel/eval/device_maps.h"
 #include "cel/eval/planner.h"
 #include "cel/syntax/parser.h"
 #include "cel/values/cancelled.h"
-#include "cel/compile/attribute_value.h"
 #include "cel/values/equality.h"
 #include "cel/values/step_limit.h"
 
@@ -49,7 +49,8 @@ Failure FailureOf(Cancelled::Cause cause) {
   return Failure::kError;
 }
 
-// Calls finish(value, cost) with the result, or fail(failure, error, cost) if the evaluation ends before.
+// Calls finish(value, cost) with the result, or fail(failure, error, cost) if the evaluation ends
+// before.
 template <typename Finish, typename Fail>
 auto Run(const Plan& plan, const Device& device, const EvaluateOptions& options, Finish finish,
          Fail fail) {
@@ -87,11 +88,12 @@ Device::~Device() = default;
 Device::Device(Device&&) noexcept = default;
 Device& Device::operator=(Device&&) noexcept = default;
 
-Program::Program(std::unique_ptr<const Plan> plan, uint64_t estimated_cost)
-    : plan_(std::move(plan)), estimated_cost_(estimated_cost) {}
+Program::Program(std::unique_ptr<const Plan> plan, uint64_t estimated_cost, size_t size)
+    : plan_(std::move(plan)), estimated_cost_(estimated_cost), size_(size) {}
 Program::~Program() = default;
 
-Result<std::unique_ptr<const Program>> Program::Compile(std::string_view expression, Purpose purpose) {
+Result<std::unique_ptr<const Program>> Program::Compile(std::string_view expression,
+                                                        Purpose purpose) {
   if (expression.size() > kMaxExpressionBytes) {
     return Invalid(fmt::format("the expression has more than {} bytes", kMaxExpressionBytes));
   }
@@ -100,8 +102,9 @@ Result<std::unique_ptr<const Program>> Program::Compile(std::string_view express
   NOS_RETURN_IF_ERROR(Check(*ast, types));
   NOS_RETURN_IF_ERROR(CheckType(*ast->root->type, purpose));
   const uint64_t estimated_cost = EstimateCost(*ast);
+  const size_t size = ast->size();
   NOS_ASSIGN(std::unique_ptr<const Plan> plan, Plan::Make(std::move(ast)));
-  return std::unique_ptr<const Program>(new Program(std::move(plan), estimated_cost));
+  return std::unique_ptr<const Program>(new Program(std::move(plan), estimated_cost, size));
 }
 
 Evaluation Program::Evaluate(const Device& device, const EvaluateOptions& options) const {

@@ -67,6 +67,7 @@ class Ast {
   Expr* New(ExprKind kind);
   Comprehension* NewComprehension();
   Arena& arena() { return arena_; }
+  size_t size() const { return nodes_.size(); }
   Expr* root = nullptr;
 
   struct TooLarge {};

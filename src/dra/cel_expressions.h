@@ -1,0 +1,49 @@
+// CEL expressions about devices, evaluated by src/cel: the same answers, errors and limits as in
+// kube-scheduler.
+//
+// An expression is compiled once, and a device's content is prepared once, as long as they are
+// among the last ones used. Anybody may write claims, so all that is remembered is bounded, and so
+// is the time of an evaluation, by the cost limit of the API.
+//
+// Not thread-safe: a question fills caches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "dra/selectors.h"
+
+namespace nos::dra {
+
+class CelExpressions final : public DeviceExpressions {
+ public:
+  struct Limits {
+    size_t expressions = 4096;
+    size_t nodes = 500'000;  // of the trees of all these expressions; a node takes some 300 bytes
+    size_t contents = 1024;  // several nodes' devices, of some 4 KiB each
+    uint64_t cost = 1'000'000;  // of one evaluation, in the API's units (cel::kMaxCost)
+  };
+  struct Counts {
+    int64_t compiled = 0, prepared = 0, evaluated = 0;
+  };
+
+  CelExpressions();
+  explicit CelExpressions(const Limits& limits);
+  ~CelExpressions() override;
+
+  Result<bool> Matches(const std::string& expression, const ResourceSlice& slice,
+                       const Device& device) const override;
+  Result<Attribute> Derive(const std::string& expression, const ResourceSlice& slice,
+                           const Device& device) const override;
+
+  // The work done so far.
+  const Counts& counts() const;
+
+ private:
+  class Caches;
+  std::unique_ptr<Caches> caches_;
+};
+
+}  // namespace nos::dra

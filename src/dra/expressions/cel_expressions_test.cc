@@ -1,0 +1,235 @@
+// Selectors and derived attributes of devices, read from slices.
+#include "dra/cel_expressions.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "codec/json.h"
+#include "dra/allocator.h"
+
+namespace nos::dra {
+namespace {
+
+ResourceSlice SliceOf(const std::string& devices, const std::string& driver = "gpu.example.com") {
+  ResourceSlice slice;
+  const Status status = ReadResourceSlice(
+      *ParseJson(
+          R"({"metadata": {"name": "s"}, "spec": {"driver": ")" + driver +
+          R"(", "nodeName": "n1", "pool": {"name": "p", "resourceSliceCount": 1}, "devices": [)" +
+          devices + "]}}"),
+      slice);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return slice;
+}
+
+constexpr const char* kGpu = R"({"name": "gpu-0", "attributes": {
+    "model": {"string": "H100"}, "index": {"int": 3}, "healthy": {"bool": true},
+    "driverVersion": {"version": "570.86.15"}, "resource.kubernetes.io/pcieRoot": {"string": "pci0"},
+    "links": {"strings": ["x", "y"]}, "numbers": {"ints": [1, 2]}, "flags": {"bools": [true]},
+    "versions": {"versions": ["1.0.0"]}},
+    "capacity": {"memory": {"value": "80Gi"}, "share": {"value": "1500m"}}})";
+
+// "yes", "no", or the code of the error.
+std::string Ask(const std::string& expression, const std::string& device = kGpu,
+                const CelExpressions& expressions = CelExpressions()) {
+  const ResourceSlice slice = SliceOf(device);
+  const Result<bool> answer = expressions.Matches(expression, slice, slice.devices.front());
+  if (!answer.ok()) return std::string(CodeName(answer.status().code()));
+  return *answer ? "yes" : "no";
+}
+
+struct Case {
+  const char* expression;
+  const char* answer;
+};
+
+TEST(CelExpressionsTest, AnswersAboutADevice) {
+  const Case cases[] = {
+      {"device.driver == 'gpu.example.com'", "yes"},
+      {"device.driver == 'other.com'", "no"},
+      {"device.attributes['gpu.example.com'].model == 'H100'", "yes"},
+      {"device.attributes['gpu.example.com'].model == 'A100'", "no"},
+      {"device.attributes['gpu.example.com'].index > 2 && "
+       "device.attributes['gpu.example.com'].healthy",
+       "yes"},
+      {"device.attributes['resource.kubernetes.io'].pcieRoot == 'pci0'", "yes"},
+      {"device.attributes['gpu.example.com'].none == 'a'", "invalid"},
+      {"device.attributes['other.com'].model == 'H100'", "invalid"},
+      {"has(device.attributes['gpu.example.com'].none)", "no"},
+      {"device.attributes['gpu.example.com'].driverVersion.isGreaterThan(semver('570.9.0'))",
+       "yes"},
+      {"device.capacity['gpu.example.com'].memory.compareTo(quantity('80Gi')) == 0", "yes"},
+      {"device.capacity['gpu.example.com'].memory.isGreaterThan(quantity('80Gi'))", "no"},
+      {"device.capacity['gpu.example.com'].share.compareTo(quantity('1.5')) == 0", "yes"},
+      {"'y' in device.attributes['gpu.example.com'].links", "yes"},
+      {"'z' in device.attributes['gpu.example.com'].links", "no"},
+      {"device.attributes['gpu.example.com'].numbers == [1, 2] && "
+       "device.attributes['gpu.example.com'].flags[0] && "
+       "device.attributes['gpu.example.com'].versions[0].major() == 1",
+       "yes"},
+      {"device.allowMultipleAllocations", "no"},
+      {"device.driver ==", "invalid"},
+      {"device.none", "invalid"},
+      {"'text'", "invalid"}};
+  for (const Case& c : cases) EXPECT_EQ(Ask(c.expression), c.answer) << c.expression;
+  EXPECT_EQ(
+      Ask("device.allowMultipleAllocations", R"({"name": "a", "allowMultipleAllocations": true})"),
+      "yes");
+}
+
+TEST(CelExpressionsTest, DevicesThatNoExpressionCanRead) {
+  for (const char* device : {R"({"name": "a", "attributes": {"v": {"version": "1.x"}}})",
+                             R"({"name": "a", "attributes": {"v": {"newer": 1}}})"}) {
+    EXPECT_EQ(Ask("true", device), "invalid") << device;
+  }
+}
+
+TEST(CelExpressionsTest, CostIsLimited) {
+  CelExpressions::Limits limits;
+  limits.cost = 100;
+  const CelExpressions expressions(limits);
+  EXPECT_EQ(Ask("lists.range(1000).all(x, x >= 0)", kGpu, expressions), "invalid");
+  EXPECT_EQ(Ask("lists.range(2).all(x, x >= 0)", kGpu, expressions), "yes");
+  EXPECT_EQ(Ask("lists.range(1000000).all(x, x >= 0)"), "invalid") << "the limit of the API";
+}
+
+TEST(CelExpressionsTest, CompilesAndPreparesOnce) {
+  const CelExpressions expressions;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Ask("device.driver == 'gpu.example.com'", kGpu, expressions), "yes");
+    EXPECT_EQ(Ask("device.driver ==", kGpu, expressions), "invalid");
+  }
+  EXPECT_EQ(expressions.counts().compiled, 2);
+  // Equal content is one, even of another slice; the slice before is gone meanwhile.
+  EXPECT_LE(expressions.counts().prepared, 1);
+  EXPECT_EQ(expressions.counts().evaluated, 3);
+}
+
+TEST(CelExpressionsTest, CachesAreBounded) {
+  CelExpressions::Limits limits;
+  limits.expressions = 2;
+  limits.contents = 2;
+  const CelExpressions expressions(limits);
+  const auto ask = [&](int number) {
+    const std::string text = std::to_string(number);
+    return Ask("device.attributes['gpu.example.com'].index == " + text,
+               R"({"name": "a", "attributes": {"index": {"int": )" + text + "}}}", expressions);
+  };
+  for (const int number : {1, 2, 1, 3, 1}) EXPECT_EQ(ask(number), "yes");
+  EXPECT_EQ(expressions.counts().compiled, 3) << "the one used last stays";
+  EXPECT_EQ(expressions.counts().prepared, 3);
+  EXPECT_EQ(ask(2), "yes");
+  EXPECT_EQ(expressions.counts().compiled, 4);
+  EXPECT_EQ(expressions.counts().prepared, 4);
+  limits.expressions = 100;
+  limits.nodes = 6;
+  const CelExpressions narrow(limits);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(Ask("device.driver == 'a'", kGpu, narrow), "no");
+    EXPECT_EQ(Ask("device.driver == 'b'", kGpu, narrow), "no");
+  }
+  EXPECT_EQ(narrow.counts().compiled, 4) << "both together are too large";
+}
+
+TEST(CelExpressionsTest, AnswersFollowSlices) {
+  const CelExpressions expressions;
+  const auto device = [](const char* model, const char* memory) {
+    return std::string(R"({"name": "a", "attributes": {"model": {"string": ")") + model +
+           R"("}}, "capacity": {"memory": {"value": ")" + memory + "\"}}}";
+  };
+  constexpr const char* kModel = "device.attributes['gpu.example.com'].model == 'a'";
+  constexpr const char* kMemory =
+      "device.capacity['gpu.example.com'].memory.isGreaterThan(quantity('1Gi'))";
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(Ask(kModel, device("a", "1Gi"), expressions), "yes");
+    EXPECT_EQ(Ask(kModel, device("b", "1Gi"), expressions), "no");
+    EXPECT_EQ(Ask(kMemory, device("a", "1Gi"), expressions), "no");
+    EXPECT_EQ(Ask(kMemory, device("a", "2Gi"), expressions), "yes");
+  }
+  const ResourceSlice other = SliceOf(device("a", "1Gi"), "other.com");
+  EXPECT_EQ(expressions.Matches(kModel, other, other.devices.front()).status().code(),
+            Code::kInvalid)
+      << "the same names in the domain of another driver";
+}
+
+TEST(CelExpressionsTest, DerivedAttributes) {
+  const CelExpressions expressions;
+  const ResourceSlice slice = SliceOf(kGpu);
+  const Device& gpu = slice.devices.front();
+  const auto derive = [&](const std::string& expression) {
+    return expressions.Derive(expression, slice, gpu);
+  };
+  const auto attribute = [&](const char* name) -> const Attribute& {
+    for (const auto& [key, value] : *gpu.attributes) {
+      if (key.str() == name) return value;
+    }
+    ADD_FAILURE() << name;
+    return gpu.attributes->front().second;
+  };
+  for (const char* name :
+       {"model", "index", "healthy", "driverVersion", "links", "numbers", "flags", "versions"}) {
+    const Result<Attribute> value =
+        derive(std::string("device.attributes['gpu.example.com'].") + name);
+    ASSERT_TRUE(value.ok()) << name << ": " << value.status().message();
+    EXPECT_EQ(*value, attribute(name)) << name;
+  }
+  EXPECT_EQ(derive("device.attributes['gpu.example.com'].index / 2")->number, 1);
+  EXPECT_EQ(derive("[]")->type, Attribute::Type::kUnknown);
+  EXPECT_EQ(derive("device.attributes['gpu.example.com'].none").status().code(), Code::kInvalid);
+  EXPECT_EQ(derive("device.attributes").status().code(), Code::kInvalid);
+  // One text, two uses.
+  EXPECT_EQ(derive("42")->number, 42);
+  EXPECT_EQ(expressions.Matches("42", slice, gpu).status().code(), Code::kInvalid);
+  EXPECT_EQ(derive("42")->number, 42);
+}
+
+TEST(CelExpressionsTest, ServesTheAllocator) {
+  const CelExpressions expressions;
+  Inventory inventory(Features::Of(37), expressions);
+  cluster::Node node;
+  node.meta.name = "n1";
+  auto mig = std::make_shared<DeviceClass>();
+  mig->name = "mig";
+  mig->selectors = {
+      "device.driver == 'gpu.example.com' && device.attributes['gpu.example.com'].type == 'mig'"};
+  const auto claim = [&](const std::string& selector) {
+    auto made = std::make_shared<ResourceClaim>();
+    made->name = made->uid = "c";
+    DeviceRequest& request = made->requests.emplace_back();
+    request.name = "r";
+    request.exactly.emplace();
+    request.exactly->device_class = "mig";
+    request.exactly->mode = "ExactCount";
+    request.exactly->count = 1;
+    request.exactly->selectors = {selector};
+    return made;
+  };
+  const auto chosen = [&](const std::string& selector) -> std::string {
+    const PreparedClaims prepared(
+        {claim(selector)}, [&](const std::string&) { return mig; }, inventory.features());
+    const AllocationOutcome outcome = Allocate(inventory, prepared, node);
+    if (outcome.kind == AllocationOutcome::Kind::kAllocated) {
+      return outcome.allocations.front().devices.front().device.str();
+    }
+    return FaultName(outcome.fault.fault);
+  };
+  const auto put = [&](const char* profile) {
+    const std::string devices =
+        R"({"name": "gpu", "attributes": {"type": {"string": "gpu"}}}, {"name": "slice", "attributes": {
+        "type": {"string": "mig"}, "profile": {"string": ")" +
+        std::string(profile) + R"("}}})";
+    inventory.PutSlice(std::make_shared<ResourceSlice>(SliceOf(devices)));
+  };
+  constexpr const char* kProfile = "device.attributes['gpu.example.com'].profile == '1g'";
+  put("1g");
+  EXPECT_EQ(chosen(kProfile), "slice") << "the class excludes the device without a profile";
+  put("2g");
+  EXPECT_EQ(chosen(kProfile), "None");
+  put("1g");
+  EXPECT_EQ(chosen(kProfile), "slice");
+  EXPECT_EQ(chosen("device.attributes['gpu.example.com'].none == 1"), "ExpressionFailed");
+}
+
+}  // namespace
+}  // namespace nos::dra
