@@ -4,24 +4,20 @@
 // Problem: {"features": {"AdminAccess": true, ...}, "node": Node, "optionalNodeOperations": bool,
 //   "slices": [ResourceSlice], "classes": [DeviceClass], "claims": [ResourceClaim],
 //   "allocated": [an element of status.allocation.devices.results, ...], "maxSteps": 1000,
-//   "ranking": "reverse",
-//   "selectors": [{"expression": "...", "slice": "...", "device": "...", "matches": true | "error":
-//   "..."}], "derived": [{"expression": ..., "slice", "device", "attribute": {...} | "error":
-//   "..."}]}
+//   "ranking": "reverse"}
 // Answer: {"kind": "Allocated" | "DoesNotFit" | "StepsExhausted" | "Refused", "fault":
 // "MissingClass",
 //   "message": "...", "nodeOnly": bool, "steps": 12, "allocations": [status.allocation, ...]}
 #include <algorithm>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "codec/json.h"
 #include "dra/allocator.h"
+#include "dra/cel_expressions.h"
 #include "dra/result.h"
-#include "dra/testing/table_expressions.h"
 
 namespace nos::dra {
 namespace {
@@ -72,43 +68,6 @@ Result<std::vector<std::shared_ptr<const T>>> ReadAll(const Json& problem, std::
   return all;
 }
 
-// The attribute of a device that has only this one.
-Attribute AttributeOf(const Json& value) {
-  Json slice = {{"metadata", {{"name", "s"}}},
-                {"spec",
-                 {{"driver", "d"},
-                  {"pool", {{"name", "p"}}},
-                  {"devices", {{{"name", "d"}, {"attributes", {{"a", value}}}}}}}}};
-  ResourceSlice read;
-  if (!ReadResourceSlice(slice, read).ok() || read.devices.front().attributes->empty()) return {};
-  return read.devices.front().attributes->front().second;
-}
-
-void ReadTable(const Json& problem, TableExpressions& table) {
-  const auto each = [&](std::string_view key, const auto& visit) {
-    const Json* list = Find(problem, key);
-    if (list == nullptr || !list->is_array()) return;
-    for (const Json& entry : list->get_array()) {
-      visit(entry, std::string(FindString(entry, "expression")),
-            std::string(FindString(entry, "slice")), std::string(FindString(entry, "device")),
-            std::string(FindString(entry, "error")));
-    }
-  };
-  each("selectors", [&](const Json& entry, const auto& expression, const auto& slice,
-                        const auto& device, const auto& error) {
-    const Result<bool> failed = Invalid(error);
-    table.Add(expression, slice, device,
-              error.empty() ? Result<bool>(Flag(entry, "matches")) : failed);
-  });
-  each("derived", [&](const Json& entry, const auto& expression, const auto& slice,
-                      const auto& device, const auto& error) {
-    const Json* value = Find(entry, "attribute");
-    const Result<Attribute> failed = Invalid(error);
-    table.AddDerived(expression, slice, device,
-                     value != nullptr ? Result<Attribute>(AttributeOf(*value)) : failed);
-  });
-}
-
 // Each allocated device belongs to a claim of its own.
 Status AddAllocated(const Json& problem, Inventory& inventory) {
   const Json* list = Find(problem, "allocated");
@@ -149,12 +108,10 @@ Json Write(const AllocationOutcome& outcome) {
           {"steps", outcome.steps},           {"allocations", std::move(allocations)}};
 }
 
-Result<Json> Answer(std::string_view line) {
+Result<Json> Answer(std::string_view line, const CelExpressions& expressions) {
   NOS_ASSIGN(const Json problem, ParseJson(line));
-  TableExpressions table;
-  ReadTable(problem, table);
   const Json* features = Find(problem, "features");
-  Inventory inventory(FeaturesOf(features == nullptr ? Json() : *features), table);
+  Inventory inventory(FeaturesOf(features == nullptr ? Json() : *features), expressions);
   NOS_ASSIGN(const auto slices, ReadAll<ResourceSlice>(problem, "slices", ReadResourceSlice));
   NOS_ASSIGN(const auto classes, ReadAll<DeviceClass>(problem, "classes", ReadDeviceClass));
   NOS_ASSIGN(const auto claims, ReadAll<ResourceClaim>(problem, "claims", ReadResourceClaim));
@@ -185,9 +142,10 @@ Result<Json> Answer(std::string_view line) {
 }  // namespace nos::dra
 
 int main() {
+  const nos::dra::CelExpressions expressions;  // for all problems
   std::string line;
   while (std::getline(std::cin, line)) {
-    const auto answer = nos::dra::Answer(line);
+    const auto answer = nos::dra::Answer(line, expressions);
     std::cout << nos::WriteJson(answer.ok() ? *answer
                                             : nos::Json{{"kind", "Unreadable"},
                                                         {"message", answer.status().message()}})

@@ -47,15 +47,6 @@ var startNos = sync.OnceValues(func() (*nosProcess, error) {
 	return &nosProcess{in: in, out: bufio.NewReaderSize(out, 1<<20)}, command.Start()
 })
 
-type selectorEntry struct {
-	Expression string                       `json:"expression"`
-	Slice      string                       `json:"slice"`
-	Device     string                       `json:"device"`
-	Matches    bool                         `json:"matches"`
-	Attribute  *resourceapi.DeviceAttribute `json:"attribute,omitempty"`
-	Error      string                       `json:"error,omitempty"`
-}
-
 type nosProblem struct {
 	Features               Features                                    `json:"features"`
 	Node                   *v1.Node                                    `json:"node"`
@@ -64,8 +55,6 @@ type nosProblem struct {
 	Classes                []*resourceapi.DeviceClass                  `json:"classes"`
 	Claims                 []*resourceapi.ResourceClaim                `json:"claims"`
 	Allocated              []resourceapi.DeviceRequestAllocationResult `json:"allocated"`
-	Selectors              []selectorEntry                             `json:"selectors"`
-	Derived                []selectorEntry                             `json:"derived"`
 	MaxSteps               int64                                       `json:"maxSteps,omitempty"`
 	Ranking                string                                      `json:"ranking,omitempty"`
 }
@@ -112,77 +101,6 @@ func forEachDevice(all []*resourceapi.ResourceSlice, visit func(*resourceapi.Res
 	}
 }
 
-// requestsOf visits the requests of a claim, alternatives included.
-func requestsOf(claim *resourceapi.ResourceClaim, visit func(selectors []resourceapi.DeviceSelector, derived []resourceapi.DeviceDerivedAttribute)) {
-	for _, request := range claim.Spec.Devices.Requests {
-		if request.Exactly != nil {
-			visit(request.Exactly.Selectors, request.Exactly.DerivedAttributes)
-		}
-		for _, alternative := range request.FirstAvailable {
-			visit(alternative.Selectors, alternative.DerivedAttributes)
-		}
-	}
-}
-
-// fillTables evaluates all expressions for all devices with Kubernetes' evaluator.
-func (p *nosProblem) fillTables(ctx context.Context, cache *cel.Cache) {
-	selectors, derived := map[string]bool{}, map[string]bool{}
-	add := func(list []resourceapi.DeviceSelector) {
-		for _, selector := range list {
-			if selector.CEL != nil {
-				selectors[selector.CEL.Expression] = true
-			}
-		}
-	}
-	for _, class := range p.Classes {
-		add(class.Spec.Selectors)
-	}
-	for _, claim := range p.Claims {
-		requestsOf(claim, func(list []resourceapi.DeviceSelector, attributes []resourceapi.DeviceDerivedAttribute) {
-			add(list)
-			for _, attribute := range attributes {
-				derived[attribute.Expression] = true
-			}
-		})
-	}
-	input := func(slice *resourceapi.ResourceSlice, device *resourceapi.Device) cel.Device {
-		return cel.Device{
-			Driver:                   slice.Spec.Driver,
-			AllowMultipleAllocations: device.AllowMultipleAllocations,
-			Attributes:               device.Attributes,
-			Capacity:                 device.Capacity,
-		}
-	}
-	for expression := range selectors {
-		compiled := cache.GetOrCompile(expression)
-		forEachDevice(p.Slices, func(slice *resourceapi.ResourceSlice, device *resourceapi.Device) {
-			entry := selectorEntry{Expression: expression, Slice: slice.Name, Device: device.Name}
-			if compiled.Error != nil {
-				entry.Error = compiled.Error.Error()
-			} else if matches, _, err := compiled.DeviceMatches(ctx, input(slice, device)); err != nil {
-				entry.Error = err.Error()
-			} else {
-				entry.Matches = matches
-			}
-			p.Selectors = append(p.Selectors, entry)
-		})
-	}
-	for expression := range derived {
-		compiled := cache.GetOrCompileDerivedAttribute(expression)
-		forEachDevice(p.Slices, func(slice *resourceapi.ResourceSlice, device *resourceapi.Device) {
-			entry := selectorEntry{Expression: expression, Slice: slice.Name, Device: device.Name}
-			if compiled.Error != nil {
-				entry.Error = compiled.Error.Error()
-			} else if value, _, err := compiled.EvaluateDerivedAttribute(ctx, input(slice, device)); err != nil {
-				entry.Error = err.Error()
-			} else {
-				entry.Attribute = value
-			}
-			p.Derived = append(p.Derived, entry)
-		})
-	}
-}
-
 // withUniqueNames renames slices that share a name, which no cluster has but some cases do.
 func withUniqueNames(all []*resourceapi.ResourceSlice) []*resourceapi.ResourceSlice {
 	seen := map[string]int{}
@@ -198,7 +116,7 @@ func withUniqueNames(all []*resourceapi.ResourceSlice) []*resourceapi.ResourceSl
 }
 
 // makeProblem describes a call of Kubernetes' allocator to nos.
-func makeProblem(ctx context.Context, features Features, state AllocatedState, classes []*resourceapi.DeviceClass,
+func makeProblem(features Features, state AllocatedState, classes []*resourceapi.DeviceClass,
 	all []*resourceapi.ResourceSlice, node *v1.Node, claims []*resourceapi.ResourceClaim) *nosProblem {
 	problem := &nosProblem{Features: features, Classes: classes, Node: node, Claims: claims, Slices: withUniqueNames(all)}
 	problem.OptionalNodeOperations = slices.Contains(node.Status.DeclaredFeatures,
@@ -227,10 +145,6 @@ func makeProblem(ctx context.Context, features Features, state AllocatedState, c
 	for id, capacity := range state.AggregatedCapacity {
 		use(id, "share", capacity)
 	}
-	problem.fillTables(ctx, cel.NewCache(10, cel.Features{
-		EnableConsumableCapacity: features.ConsumableCapacity,
-		EnableListTypeAttributes: features.ListTypeAttributes,
-	}))
 	return problem
 }
 
@@ -300,7 +214,7 @@ func (p *nosPeer) Allocate(ctx context.Context, node *v1.Node, claims []*resourc
 	if err != nil {
 		return nil, err
 	}
-	answer, err := nos.ask(makeProblem(ctx, p.features, p.state, classes, p.all, node, claims))
+	answer, err := nos.ask(makeProblem(p.features, p.state, classes, p.all, node, claims))
 	if err != nil {
 		return nil, err
 	}

@@ -68,6 +68,9 @@ func (d *drawing) attributes() map[resourceapi.QualifiedName]resourceapi.DeviceA
 	if d.chance(80) {
 		attributes["numa"] = resourceapi.DeviceAttribute{IntValue: pointer(int64(d.Intn(3)))}
 	}
+	if d.chance(30) {
+		attributes["version"] = resourceapi.DeviceAttribute{VersionValue: pointer(d.pick("1.2.0", "1.2.0-rc.1", "1.10.0+b.7"))}
+	}
 	if d.chance(50) {
 		attributes["resource.kubernetes.io/pcieRoot"] = resourceapi.DeviceAttribute{StringValue: pointer(d.pick("p0", "p1", "p2"))}
 	}
@@ -220,6 +223,10 @@ func (d *drawing) selectors() []resourceapi.DeviceSelector {
 		`"numa" in device.attributes["d2.example.com"] && device.attributes["d2.example.com"].numa > 0`,
 		`device.attributes["d1.example.com"].?model.orValue("") == "b"`,
 		`"model" in device.attributes["d1.example.com"] || "model" in device.attributes["d2.example.com"]`,
+		`device.capacity[device.driver].?memory.orValue(quantity("5")).compareTo(quantity("4500m")) > 0`,
+		`device.attributes[device.driver].?version.orValue(semver("1.0.0")).isLessThan(semver("1.2.0"))`,
+		`dyn(device.attributes[device.driver].?links.orValue("x")) in ["x", ["x", "z"]]`,
+		`!device.allowMultipleAllocations`,
 	}
 	if d.faulty {
 		expressions = append(expressions, `device.attributes["d1.example.com"].numa == 1`, `nonsense == 1`)
@@ -252,8 +259,19 @@ func (d *drawing) exactly() *resourceapi.ExactDeviceRequest {
 			"memory": resource.MustParse(d.pick("1", "2", "3", "250m", "1500m"))}}
 	}
 	if d.features.DerivedAttributes && d.chance(20) {
+		expressions := []string{
+			`device.attributes[device.driver].?model.orValue("none") + "!"`,
+			`device.attributes[device.driver].?numa.orValue(4) / 2`,
+			`device.attributes[device.driver].?version.orValue(semver("1.0.0"))`,
+			`[device.attributes[device.driver].model, "c"]`,
+			`device.attributes[device.driver].?links.orValue("x")`,
+			`device.driver == "d1.example.com"`,
+		}
+		if d.faulty {
+			expressions = append(expressions, `device.attributes[device.driver].numa`, `device.attributes`, `[dyn(1), dyn("a")]`)
+		}
 		request.DerivedAttributes = []resourceapi.DeviceDerivedAttribute{{Name: "derived.example.com/half",
-			Expression: `device.attributes[device.driver].?model.orValue("none") + "!"`}}
+			Expression: expressions[d.Intn(len(expressions))]}}
 	}
 	return request
 }
@@ -434,7 +452,7 @@ func compareOne(t *testing.T, seed int64, counts *randomCounts) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	problem := makeProblem(context.Background(), d.features, state, classes, all, node, claims)
+	problem := makeProblem(d.features, state, classes, all, node, claims)
 	answer, err := nos.ask(problem)
 	if err != nil {
 		t.Fatal(err)

@@ -2,11 +2,13 @@
 package experimental
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
@@ -160,6 +162,9 @@ func (j *judge) checkCapacity(id DeviceID, device *resourceapi.Device, result re
 	return ""
 }
 
+// judgedExpressions is Kubernetes' evaluator; nos has answered with its own.
+var judgedExpressions = cel.NewCache(100, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
+
 func (j *judge) checkSelectors(slice *resourceapi.ResourceSlice, device *resourceapi.Device, request *judgedRequest) string {
 	selectors := request.selectors
 	for _, class := range j.problem.Classes {
@@ -168,10 +173,17 @@ func (j *judge) checkSelectors(slice *resourceapi.ResourceSlice, device *resourc
 		}
 	}
 	for _, selector := range selectors {
-		matches := slices.ContainsFunc(j.problem.Selectors, func(entry selectorEntry) bool {
-			return entry.Expression == selector.CEL.Expression && entry.Slice == slice.Name && entry.Device == device.Name && entry.Matches
+		compiled := judgedExpressions.GetOrCompile(selector.CEL.Expression)
+		if compiled.Error != nil {
+			return "is selected by an expression that does not compile"
+		}
+		matches, _, err := compiled.DeviceMatches(context.Background(), cel.Device{
+			Driver:                   slice.Spec.Driver,
+			AllowMultipleAllocations: device.AllowMultipleAllocations,
+			Attributes:               device.Attributes,
+			Capacity:                 device.Capacity,
 		})
-		if !matches {
+		if err != nil || !matches {
 			return "is not selected"
 		}
 	}
