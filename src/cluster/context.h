@@ -17,6 +17,15 @@
 #include "cluster/node_pool.h"
 #include "cluster/objects.h"
 
+// Dynamic Resource Allocation: dra/objects.h, dra/device_index.h.
+namespace nos::dra {
+struct ResourceSlice;
+struct DeviceClass;
+struct ResourceClaim;
+struct DeviceTaintRule;
+class DeviceIndex;
+}  // namespace nos::dra
+
 namespace nos::cluster {
 
 struct Namespace {
@@ -187,6 +196,13 @@ struct ClusterContext {
   Table<Workload> workloads;
   Table<ElasticQuota> quotas, composite_quotas;
   Table<NodePool> pools;
+  // resource.k8s.io
+  Table<dra::ResourceSlice> device_slices;
+  Table<dra::DeviceClass> device_classes;
+  Table<dra::ResourceClaim> device_claims;
+  Table<dra::DeviceTaintRule> device_taint_rules;
+  // The devices of these slices and their use, if somebody follows them; shared by all copies.
+  std::shared_ptr<dra::DeviceIndex> devices;
 };
 
 // Like ReadPod: unknown fields are ignored, a known field of the wrong type is an error with its
@@ -211,7 +227,8 @@ struct ContextKind {
   std::string_view group, version, plural, kind;
   bool namespaced;
 };
-// Calls visit(ContextKind, reader, member of ClusterContext) for each table.
+// Calls visit(ContextKind, reader, member of ClusterContext) for each table but those of
+// resource.k8s.io (dra::ForEachDeviceKind).
 template <typename Visit>
 void ForEachContextKind(Visit visit) {
   using S = ClusterContext;

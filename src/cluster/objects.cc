@@ -90,6 +90,11 @@ void ReadWorkloadRef(Field& from, WorkloadRef& to) {
 
 void ReadGate(Field& from, std::string& to) { from.Members(At("name", to)); }
 
+void ReadPodClaim(Field& from, PodClaim& to) {
+  from.Members(At("name", to.name), At("resourceClaimName", to.claim),
+               At("resourceClaimTemplateName", to.template_name));
+}
+
 }  // namespace
 
 void ReadPodSpec(Field& from, Pod& to) {
@@ -112,8 +117,7 @@ void ReadPodSpec(Field& from, Pod& to) {
                At("terminationGracePeriodSeconds", to.grace_seconds), User(to.user),
                At("schedulingGroup",
                   [&](Field& group) { group.Members(At("podGroupName", to.scheduling_group)); }),
-               At("resourceClaims",
-                  [&](Field& claims) { claims.Each([&](Field&) { to.claims_devices = true; }); }));
+               At("resourceClaims", to.claims, ReadPodClaim));
 }
 
 namespace {
@@ -164,13 +168,37 @@ void SetResizing(const std::vector<ContainerStatus>& statuses, bool infeasible, 
   }
 }
 
+// An entry of status.resourceClaimStatuses.
+struct ClaimStatus {
+  std::string name;
+  std::optional<std::string> claim;  // absent: the pod needs none
+};
+
+void ReadClaimStatus(Field& from, ClaimStatus& to) {
+  from.Members(At("name", to.name), At("resourceClaimName", [&](Field& claim) {
+                 if (claim.Present()) claim.Read(to.claim.emplace());
+               }));
+}
+
+void SetClaims(const std::vector<ClaimStatus>& statuses, Pod& pod) {
+  for (PodClaim& claim : pod.claims) {
+    const auto found = std::ranges::find(statuses, claim.name, &ClaimStatus::name);
+    if (claim.template_name.empty() || found == statuses.end()) continue;
+    claim.claim = found->claim.value_or("");
+    claim.unneeded = !found->claim;
+  }
+}
+
 void ReadPodStatus(Field& from, Pod& to, std::vector<ContainerStatus>& statuses) {
   std::vector<ContainerStatus> of_init;
+  std::vector<ClaimStatus> claims;
   from.Members(At("phase", to.phase), At("nominatedNodeName", to.nominated_node),
                At("reason", to.reason), At("message", to.message), At("startTime", to.started),
                At("conditions", to.conditions, ReadCondition),
                At("containerStatuses", statuses, ReadContainerStatus),
-               At("initContainerStatuses", of_init, ReadContainerStatus));
+               At("initContainerStatuses", of_init, ReadContainerStatus),
+               At("resourceClaimStatuses", claims, ReadClaimStatus));
+  SetClaims(claims, to);
   for (const ContainerStatus& status : statuses) to.ended = std::max(to.ended, status.ended);
   for (ContainerStatus& status : of_init) {
     if (status.exit_code != 0) to.ended = std::max(to.ended, status.ended);

@@ -102,6 +102,17 @@ struct PromisedInstance {
   friend bool operator==(const PromisedInstance&, const PromisedInstance&) = default;
 };
 
+// An entry of spec.resourceClaims: devices that the pod gets through a ResourceClaim.
+struct PodClaim {
+  std::string name;
+  // The ResourceClaim: resourceClaimName, or for a template the claim that was made for the pod
+  // (status.resourceClaimStatuses). "": not made yet.
+  std::string claim;
+  std::string template_name;  // resourceClaimTemplateName
+  bool unneeded = false;      // the status states that the pod needs no claim for this entry
+  friend bool operator==(const PodClaim&, const PodClaim&) = default;
+};
+
 struct Pod {
   ObjectMeta meta;
   // spec
@@ -118,7 +129,7 @@ struct Pod {
   std::vector<std::string> scheduling_gates;
   std::vector<Volume> volumes;
   std::string preemption_policy;  // PreemptLowerPriority or Never; "" means PreemptLowerPriority
-  bool claims_devices = false;    // spec.resourceClaims is not empty
+  std::vector<PodClaim> claims;   // spec.resourceClaims
   std::optional<WorkloadRef> workload;
   std::string scheduling_group;  // spec.schedulingGroup.podGroupName, since Kubernetes 1.36
   int64_t grace_seconds = 30;    // terminationGracePeriodSeconds

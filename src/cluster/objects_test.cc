@@ -343,7 +343,7 @@ status: {startTime: "2026-01-01T00:00:00Z"})");
   EXPECT_TRUE(pod->volumes[6].local);
   EXPECT_FALSE(pod->volumes[0].local);
   EXPECT_EQ(pod->preemption_policy, "Never");
-  EXPECT_TRUE(pod->claims_devices);
+  ASSERT_EQ(pod->claims.size(), 1U);
   EXPECT_EQ(pod->workload->name + pod->workload->pod_group + pod->workload->replica_key, "wgr");
   EXPECT_EQ(pod->scheduling_group, "s");
   EXPECT_TRUE(pod->started.has_value());
@@ -431,6 +431,30 @@ TEST(ScoredRequestsTest, MissingRequestsCountWithDefaults) {
   pod.containers[0].requests = {{"cpu", *Quantity::Parse("1")}};
   EXPECT_EQ(ScoredRequestsOf(pod), (ScoredRequests{1100, int64_t{400} << 20}));
   EXPECT_EQ(ScoredRequestsOf(Pod{}), ScoredRequests{});
+}
+
+TEST(DecodePodTest, ReadsResourceClaimsWithTheirStatus) {
+  const Pod pod = ReadPod(R"(
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: a}
+spec:
+  containers: [{name: main, image: i}]
+  resourceClaims:
+  - {name: shared, resourceClaimName: team-gpu}
+  - {name: own, resourceClaimTemplateName: small}
+  - {name: later, resourceClaimTemplateName: small}
+  - {name: none, resourceClaimTemplateName: small}
+status:
+  resourceClaimStatuses:
+  - {name: own, resourceClaimName: p-own-x1}
+  - {name: none}
+  - {name: shared, resourceClaimName: somebody-elses}
+)");
+  EXPECT_EQ(pod.claims, (std::vector<PodClaim>{{"shared", "team-gpu", "", false},
+                                               {"own", "p-own-x1", "small", false},
+                                               {"later", "", "small", false},
+                                               {"none", "", "small", true}}));
 }
 
 }  // namespace

@@ -242,8 +242,8 @@ std::vector<std::shared_ptr<const NodeInfo>> ClusterSnapshot::Infos() const {
   return infos;
 }
 
-ClusterContext& ClusterSnapshot::ChangeContext() {
-  ++context_version_;
+ClusterContext& ClusterSnapshot::ChangeContext(bool counts) {
+  context_version_ += counts ? 1 : 0;
   if (context_ == nullptr) {
     context_ = std::make_shared<ClusterContext>();
   } else if (context_.use_count() > 1) {

@@ -83,8 +83,10 @@ class ClusterSnapshot {
     static const ClusterContext kNothing;
     return context_ == nullptr ? kNothing : *context_;
   }
-  ClusterContext& ChangeContext();
-  // Grows with each call of ChangeContext.
+  // `counts` false: no decision depends on the change, or only those on nodes that the caller
+  // knows.
+  ClusterContext& ChangeContext(bool counts = true);
+  // Grows with each change that counts.
   uint64_t context_version() const { return context_version_; }
   // The cluster context as an immutable value. Null if ChangeContext was never called: then an
   // object that is not found may still exist.

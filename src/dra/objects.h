@@ -188,6 +188,7 @@ struct AllocatedDevice {
   Amounts consumed_capacity;
   std::vector<std::string> skip_node_operations;
   bool admin() const { return admin_access.value_or(false); }
+  friend bool operator==(const AllocatedDevice&, const AllocatedDevice&) = default;
 };
 
 struct AllocatedConfig {
@@ -224,6 +225,7 @@ struct ResourceClaim {
   cluster::StringMap annotations;
   std::vector<std::string> finalizers;
   std::optional<Time> deleted;  // deletionTimestamp
+  Name spec;                    // claims with equal specs have equal names here
   std::vector<DeviceRequest> requests;
   std::vector<DeviceConstraint> constraints;
   std::vector<ClaimConfig> config;
@@ -242,6 +244,9 @@ struct DeviceTaintRule {
   std::optional<Selector> selector;
   DeviceTaint taint;
 };
+
+// The spec as text: equal for claims that ask for the same.
+std::string SpecText(const ResourceClaim& claim);
 
 // True if the rule's selector selects the device.
 bool Selects(const DeviceTaintRule& rule, const Name& driver, const Name& pool, const Name& device);

@@ -32,13 +32,46 @@ std::string KeyOf(std::string_view ns, std::string_view name);
 // True if version `a` is certainly older than, or the same as, `b`.
 bool NotNewer(std::string_view a, std::string_view b);
 
+// Objects have `meta`, or these fields themselves.
+template <typename T>
+const std::string& NameOf(const T& object) {
+  if constexpr (requires { object.meta; }) {
+    return object.meta.name;
+  } else {
+    return object.name;
+  }
+}
+template <typename T>
+const std::string& VersionOf(const T& object) {
+  if constexpr (requires { object.meta; }) {
+    return object.meta.resource_version;
+  } else {
+    return object.resource_version;
+  }
+}
+// "" for an object that has no namespace.
+template <typename T>
+std::string_view NamespaceOf(const T& object) {
+  if constexpr (requires { object.meta; }) {
+    return object.meta.ns;
+  } else if constexpr (requires { object.ns; }) {
+    return object.ns;
+  } else {
+    return "";
+  }
+}
+template <typename T>
+std::string KeyOf(const T& object) {
+  return KeyOf(NamespaceOf(object), NameOf(object));
+}
+
 template <typename T>
 class Cache final : private ReflectorSink {
  public:
   using Object = std::shared_ptr<const T>;
   using Objects = std::shared_ptr<const std::vector<Object>>;
-  // Fills `to` as far as possible even on an error: `to.meta` then has at least `ns`, `name` and
-  // `resource_version`.
+  // Fills `to` as far as possible even on an error: it then has at least namespace, name and
+  // resource version.
   using Decode = std::function<Status(JsonSource, T& to)>;
   // `before` null: added; `after` null: deleted. Called from Pump, after the cache has changed.
   using Handler =
@@ -127,8 +160,8 @@ template <typename T>
 std::string Cache<T>::Upsert(JsonSource object) {
   auto fresh = std::make_shared<T>();
   const Status read = decode_(object, *fresh);
-  std::string version = fresh->meta.resource_version;
-  const std::string key = KeyOf(fresh->meta.ns, fresh->meta.name);
+  std::string version = VersionOf(*fresh);
+  const std::string key = KeyOf(*fresh);
   if (listing_) listed_.insert(key);
   if (IsStale(key, version, false)) return version;
   Object before, after;
@@ -156,8 +189,8 @@ template <typename T>
 std::string Cache<T>::Remove(JsonSource object) {
   T last;
   (void)decode_(object, last);  // a deletion needs only the key
-  const std::string key = KeyOf(last.meta.ns, last.meta.name);
-  std::string version = std::move(last.meta.resource_version);
+  const std::string key = KeyOf(last);
+  const std::string version = VersionOf(last);
   if (!IsStale(key, version, true)) RemoveKey(key, version);
   return version;
 }
@@ -185,7 +218,7 @@ template <typename T>
 bool Cache<T>::IsStale(const std::string& key, std::string_view version, bool deletion) const {
   const std::scoped_lock lock(mutex_);
   if (const auto known = entries_.find(key); known != entries_.end()) {
-    const std::string& newest = known->second->meta.resource_version;
+    const std::string& newest = VersionOf(*known->second);
     return NotNewer(version, newest) && !(deletion && version == newest);
   }
   const auto buried = tombstones_.find(key);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "dra/context.h"
+
 namespace nos::reconcile {
 
 using cluster::ClusterContext;
@@ -34,6 +36,7 @@ class ContextCaches::WatchedTable final : public Watched {
           };
           ContextChange& change = changes.emplace_back();
           change.kind = kind_;
+          change.key = key;
           if (before != nullptr) change.before = before;
           if (after != nullptr) change.after = after;
           change.apply = std::move(apply);
@@ -44,7 +47,7 @@ class ContextCaches::WatchedTable final : public Watched {
   uint64_t Version() const override { return cache_.Version(); }
   void AddTo(ClusterContext& around) const override {
     for (const auto& object : *cache_.Snapshot()) {
-      (around.*table_).Set(kube::KeyOf(object->meta.ns, object->meta.name), object);
+      (around.*table_).Set(kube::KeyOf(*object), object);
     }
   }
   std::string_view kind() const override { return kind_; }
@@ -68,13 +71,15 @@ ContextCaches::ContextCaches(const kube::ReflectorOptions& options,
                              const std::vector<std::string_view>& kinds) {
   kube::ReflectorOptions all = options;
   all.may_be_unknown = true;
-  cluster::ForEachContextKind([&](const cluster::ContextKind& kind, auto read, auto table) {
+  const auto watch = [&](const cluster::ContextKind& kind, auto read, auto table) {
     if (!kinds.empty() && std::ranges::find(kinds, kind.kind) == kinds.end()) return;
     Watch(all,
           {std::string(kind.group), std::string(kind.version), std::string(kind.plural),
            std::string(kind.kind), kind.namespaced},
           read, table);
-  });
+  };
+  cluster::ForEachContextKind(watch);
+  dra::ForEachDeviceKind(watch);
 }
 
 ContextCaches::~ContextCaches() = default;

@@ -25,6 +25,7 @@ namespace nos::reconcile {
 
 struct ContextChange {
   std::string_view kind;   // "PersistentVolumeClaim"
+  std::string key;         // "ns/name", or "name"
   std::any before, after;  // typed as in ClusterEvent; empty if the object does not exist
   std::function<void(cluster::ClusterContext&)> apply;
 };

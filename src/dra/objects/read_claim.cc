@@ -86,6 +86,7 @@ Status ReadResourceClaim(JsonSource json, ResourceClaim& to) {
     root.Members(At("metadata", to, ReadMeta), At("spec", to, ReadClaimSpec),
                  At("status", to, ReadStatus));
   }));
+  to.spec = Name(SpecText(to));
   return Named(to);
 }
 
@@ -95,6 +96,7 @@ Status ReadResourceClaimTemplate(JsonSource json, ResourceClaim& to) {
     root.Members(At("metadata", to, ReadMeta),
                  At("spec", [&](Field& spec) { spec.Members(At("spec", to, ReadClaimSpec)); }));
   }));
+  to.spec = Name(SpecText(to));
   return Named(to);
 }
 

@@ -1,0 +1,100 @@
+// The devices of a cluster and the claims that hold them, followed change by change, for deciding
+// on pods one after the other.
+//
+//   DeviceIndex index(Features::Of(37), expressions);
+//   index.Reset(around);                                  // the cluster context
+//   index.SetClaim("ml/a", claim);                        // from the watch
+//   const AllocationOutcome outcome = index.Allocate(prepared, node, classes);
+//   index.Assume("ml/a", outcome.allocations[0]);         // until the watch shows it
+//
+// An assumed allocation counts like one that the API server has stored. The watch ends it: when the
+// claim is allocated, replaced or deleted, but not when it only changes otherwise.
+//
+// The index describes one cluster snapshot, its base. It also answers for nodes of a copy from
+// which pods were taken or to which pods were added: claims of pods that left count as released,
+// claims of pods that came are allocated first.
+//
+// Owned by one thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cluster/snapshot.h"
+#include "dra/allocator.h"
+#include "dra/inventory.h"
+#include "dra/objects.h"
+
+namespace nos::dra {
+
+// The name of the only node from which the allocation can be used; "" if there are several.
+const std::string& NodeOf(const Allocation& allocation);
+
+class DeviceIndex {
+ public:
+  using Claim = std::shared_ptr<const ResourceClaim>;
+
+  DeviceIndex(const Features& features, std::shared_ptr<const DeviceExpressions> expressions);
+
+  // The snapshot that the claims belong to; it must outlive the index, or be null.
+  void SetBase(const cluster::ClusterSnapshot* base) { base_ = base; }
+  bool IsBase(const cluster::ClusterSnapshot& snapshot) const { return base_ == &snapshot; }
+
+  // Nodes for which decisions may differ after a change.
+  struct Affected {
+    bool all = false;
+    std::vector<std::string> nodes;
+  };
+  // Takes over all tables of the context.
+  void Reset(const cluster::ClusterContext& around);
+  // Takes over the object of this kind and key from the context.
+  Affected Follow(std::string_view kind, const std::string& key,
+                  const cluster::ClusterContext& around);
+  // A null object: it is gone.
+  Affected SetSlice(const std::string& name, std::shared_ptr<const ResourceSlice> slice);
+  Affected SetClaim(const std::string& key, const Claim& claim);
+
+  // REQUIRES: the claim is known, not allocated and not assumed.
+  void Assume(const std::string& key, const Allocation& allocation);
+  // Takes the assumption back; no effect if there is none.
+  void Withdraw(const std::string& key);
+  // The assumed allocation; null if there is none.
+  const Allocation* FindAssumed(const std::string& key) const;
+  // Marks an assumption whose write has an unknown result, which its successor must adopt.
+  void SetDoubtful(const std::string& key);
+  bool IsDoubtful(const std::string& key) const;
+
+  const Features& features() const { return inventory_.features(); }
+  // Null: there is no such claim.
+  const Claim& FindClaim(const std::string& key) const;
+
+  // Devices for the claims on this node of the base, or of a changed copy of it. REQUIRES: the
+  // claims are not allocated.
+  AllocationOutcome Allocate(const PreparedClaims& claims, const cluster::NodeInfo& node,
+                             const FindClass& find_class, const AllocationOptions& options = {});
+
+ private:
+  class Supposition;
+
+  struct Held {
+    Claim claim;
+    std::optional<Allocation> assumed;
+    bool doubtful = false;
+    // In the inventory.
+    const Allocation* allocation() const {
+      if (claim->allocation) return &*claim->allocation;
+      return assumed ? &*assumed : nullptr;
+    }
+  };
+
+  std::shared_ptr<const DeviceExpressions> expressions_;
+  Inventory inventory_;
+  const cluster::ClusterSnapshot* base_ = nullptr;
+  std::unordered_map<std::string, Held> claims_;
+  std::unordered_map<std::string, std::shared_ptr<const ResourceSlice>> slices_;
+};
+
+}  // namespace nos::dra

@@ -1,0 +1,264 @@
+#include "dra/device_index.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "dra/context.h"
+
+namespace nos::dra {
+namespace {
+
+using cluster::NodeInfo;
+using cluster::Pod;
+
+// The claims of the pod that exist, without repetition.
+std::vector<std::string> ClaimKeysOf(const Pod& pod) {
+  std::vector<std::string> keys;
+  for (const cluster::PodClaim& claim : pod.claims) {
+    if (claim.claim.empty()) continue;
+    std::string key = pod.meta.ns + "/" + claim.claim;
+    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+// Pods with claims that are on `node` and not on `other`.
+std::vector<const Pod*> OnlyOn(const NodeInfo& node, const NodeInfo* other) {
+  std::set<std::string_view> uids;
+  if (other != nullptr) {
+    for (const auto& pod : other->pods) {
+      if (!pod->claims.empty()) uids.insert(pod->meta.uid);
+    }
+  }
+  std::vector<const Pod*> pods;
+  for (const auto& pod : node.pods) {
+    if (!pod->claims.empty() && !uids.contains(pod->meta.uid)) pods.push_back(pod.get());
+  }
+  return pods;
+}
+
+const std::string& NodeOf(const ResourceSlice& slice) { return slice.nodes.node_name; }
+
+}  // namespace
+
+// The allocator writes one term that names the node.
+const std::string& NodeOf(const Allocation& allocation) {
+  static const std::string none;
+  if (!allocation.node_selector || allocation.node_selector->size() != 1) return none;
+  const cluster::NodeSelectorTerm& term = allocation.node_selector->front();
+  if (term.match_fields.size() != 1) return none;
+  const cluster::SelectorRequirement& field = term.match_fields.front();
+  const bool names_one = field.key == "metadata.name" && field.values.size() == 1;
+  return names_one ? field.values.front() : none;
+}
+
+// Applies to the inventory what differs between a node and the base, until it is destroyed.
+class DeviceIndex::Supposition {
+ public:
+  Supposition(DeviceIndex& index, const NodeInfo& node, const FindClass& find_class)
+      : index_(index) {
+    const NodeInfo* base =
+        index.base_ == nullptr ? nullptr : index.base_->Find(node.node->meta.name);
+    if (base == &node || index.base_ == nullptr) return;
+    if (base != nullptr) Release(OnlyOn(*base, &node));
+    for (const Pod* pod : OnlyOn(node, base)) Add(*pod, node, find_class);
+  }
+  ~Supposition() {
+    for (const std::string& uid : added_) index_.inventory_.Release(uid);
+    for (const std::string& key : released_) {
+      const Held& held = index_.claims_.at(key);
+      index_.inventory_.Allocate(held.claim->uid, *held.allocation());
+    }
+  }
+  Supposition(const Supposition&) = delete;
+  Supposition& operator=(const Supposition&) = delete;
+
+ private:
+  // A claim is free once all of its users have left.
+  void Release(const std::vector<const Pod*>& pods) {
+    std::set<std::string_view> left;
+    for (const Pod* pod : pods) left.insert(pod->meta.uid);
+    const auto has_left = [&](const ClaimConsumer& user) { return left.contains(user.uid); };
+    for (const Pod* pod : pods) {
+      for (const std::string& key : ClaimKeysOf(*pod)) {
+        const auto held = index_.claims_.find(key);
+        if (held == index_.claims_.end() || held->second.allocation() == nullptr) continue;
+        const Claim& claim = held->second.claim;
+        if (!std::ranges::all_of(claim->reserved_for, has_left)) continue;
+        if (std::ranges::find(released_, key) != released_.end()) continue;
+        index_.inventory_.Release(claim->uid);
+        released_.push_back(key);
+      }
+    }
+  }
+
+  // A pod whose claims do not fit takes no devices.
+  void Add(const Pod& pod, const NodeInfo& node, const FindClass& find_class) {
+    std::vector<Claim> claims;
+    for (const std::string& key : ClaimKeysOf(pod)) {
+      const Claim& claim = index_.FindClaim(key);
+      const bool waits =
+          claim != nullptr && !claim->allocation && index_.FindAssumed(key) == nullptr;
+      if (waits && std::ranges::find(added_, claim->uid) == added_.end()) claims.push_back(claim);
+    }
+    if (claims.empty()) return;
+    const PreparedClaims prepared(claims, find_class, index_.features());
+    if (prepared.fault()) return;
+    const AllocationOutcome outcome = dra::Allocate(index_.inventory_, prepared, *node.node);
+    if (outcome.kind != AllocationOutcome::Kind::kAllocated) return;
+    for (size_t i = 0; i < claims.size(); ++i) {
+      index_.inventory_.Allocate(claims[i]->uid, outcome.allocations[i]);
+      added_.push_back(claims[i]->uid);
+    }
+  }
+
+  DeviceIndex& index_;
+  std::vector<std::string> released_;
+  std::vector<std::string> added_;
+};
+
+DeviceIndex::DeviceIndex(const Features& features,
+                         std::shared_ptr<const DeviceExpressions> expressions)
+    : expressions_(std::move(expressions)), inventory_(features, *expressions_) {}
+
+void DeviceIndex::Reset(const cluster::ClusterContext& around) {
+  std::vector<std::string> gone;
+  for (const auto& [key, held] : claims_) {
+    if (around.device_claims.Find(key) == nullptr) gone.push_back(key);
+  }
+  for (const std::string& key : gone) SetClaim(key, nullptr);
+  gone.clear();
+  for (const auto& [name, slice] : slices_) {
+    if (around.device_slices.Find(name) == nullptr) gone.push_back(name);
+  }
+  for (const std::string& name : gone) SetSlice(name, nullptr);
+  for (const auto& [name, slice] : around.device_slices.rows()) SetSlice(name, slice);
+  for (const auto& [key, claim] : around.device_claims.rows()) SetClaim(key, claim);
+  Follow(kTaintRuleKind, "", around);
+}
+
+DeviceIndex::Affected DeviceIndex::Follow(std::string_view kind, const std::string& key,
+                                          const cluster::ClusterContext& around) {
+  if (kind == kClaimKind) return SetClaim(key, around.device_claims.Share(key));
+  if (kind == kSliceKind) return SetSlice(key, around.device_slices.Share(key));
+  if (kind == kTaintRuleKind) {
+    std::vector<DeviceTaintRule> rules;
+    for (const auto& [name, rule] : around.device_taint_rules.rows()) rules.push_back(*rule);
+    inventory_.SetTaintRules(std::move(rules));
+  }
+  return {true, {}};
+}
+
+DeviceIndex::Affected DeviceIndex::SetSlice(const std::string& name,
+                                            std::shared_ptr<const ResourceSlice> slice) {
+  Affected affected;
+  const auto add = [&](const ResourceSlice& of) {
+    NodeOf(of).empty() ? void(affected.all = true) : affected.nodes.push_back(NodeOf(of));
+  };
+  const auto known = slices_.find(name);
+  if (known != slices_.end()) {
+    if (known->second == slice) return affected;
+    add(*known->second);
+  }
+  if (slice == nullptr) {
+    if (known == slices_.end()) return affected;
+    inventory_.RemoveSlice(name);
+    slices_.erase(known);
+    return affected;
+  }
+  add(*slice);
+  inventory_.PutSlice(slice);
+  slices_[name] = std::move(slice);
+  return affected;
+}
+
+// An allocation that is stored as it was assumed changes nothing.
+DeviceIndex::Affected DeviceIndex::SetClaim(const std::string& key, const Claim& claim) {
+  Affected affected;
+  const auto add = [&](const Allocation& of) {
+    const std::string& node = NodeOf(of);
+    node.empty() ? void(affected.all = true) : affected.nodes.push_back(node);
+  };
+  const auto known = claims_.find(key);
+  Held next{claim, {}, false};
+  if (known != claims_.end()) {
+    Held& before = known->second;
+    const bool successor = claim == nullptr || claim->uid != before.claim->uid;
+    if (!successor && !claim->allocation) {
+      next.assumed = before.assumed;
+      next.doubtful = before.doubtful;
+    }
+    const Allocation* had = before.allocation();
+    const Allocation* has = claim == nullptr ? nullptr : next.allocation();
+    const bool same =
+        !successor && had != nullptr && has != nullptr && had->devices == has->devices;
+    if (had != nullptr && !same) {
+      inventory_.Release(before.claim->uid);
+      add(*had);
+    }
+    if (has != nullptr && !same) {
+      inventory_.Allocate(claim->uid, *has);
+      add(*has);
+    }
+    if (claim == nullptr) {
+      claims_.erase(known);
+    } else {
+      before = std::move(next);
+    }
+    return affected;
+  }
+  if (claim == nullptr) return affected;
+  if (claim->allocation) {
+    inventory_.Allocate(claim->uid, *claim->allocation);
+    add(*claim->allocation);
+  }
+  claims_.emplace(key, std::move(next));
+  return affected;
+}
+
+void DeviceIndex::Assume(const std::string& key, const Allocation& allocation) {
+  Held& held = claims_.at(key);
+  inventory_.Allocate(held.claim->uid, allocation);
+  held.assumed = allocation;
+  held.doubtful = false;
+}
+
+void DeviceIndex::Withdraw(const std::string& key) {
+  const auto found = claims_.find(key);
+  if (found == claims_.end() || !found->second.assumed) return;
+  inventory_.Release(found->second.claim->uid);
+  found->second.assumed.reset();
+  found->second.doubtful = false;
+}
+
+const Allocation* DeviceIndex::FindAssumed(const std::string& key) const {
+  const auto found = claims_.find(key);
+  const bool assumed = found != claims_.end() && found->second.assumed.has_value();
+  return assumed ? &*found->second.assumed : nullptr;
+}
+
+void DeviceIndex::SetDoubtful(const std::string& key) {
+  const auto found = claims_.find(key);
+  if (found != claims_.end()) found->second.doubtful = found->second.assumed.has_value();
+}
+
+bool DeviceIndex::IsDoubtful(const std::string& key) const {
+  const auto found = claims_.find(key);
+  return found != claims_.end() && found->second.doubtful;
+}
+
+const DeviceIndex::Claim& DeviceIndex::FindClaim(const std::string& key) const {
+  static const Claim none;
+  const auto found = claims_.find(key);
+  return found == claims_.end() ? none : found->second.claim;
+}
+
+AllocationOutcome DeviceIndex::Allocate(const PreparedClaims& claims, const NodeInfo& node,
+                                        const FindClass& find_class,
+                                        const AllocationOptions& options) {
+  const Supposition supposed(*this, node, find_class);
+  return dra::Allocate(inventory_, claims, *node.node, options);
+}
+
+}  // namespace nos::dra

@@ -1,0 +1,199 @@
+#include "dra/device_index.h"
+
+#include <gtest/gtest.h>
+
+#include "dra/context.h"
+#include "dra/testing/table_expressions.h"
+
+namespace nos::dra {
+namespace {
+
+using cluster::ClusterSnapshot;
+using Kind = AllocationOutcome::Kind;
+
+std::shared_ptr<const ResourceSlice> SliceOf(const std::string& name, const std::string& node,
+                                             int devices) {
+  JsonArray list;
+  for (int i = 0; i < devices; ++i) list.push_back(Json{{"name", "d" + std::to_string(i)}});
+  Json spec{{"driver", "d.io"},
+            {"pool", {{"name", name}, {"generation", 1}, {"resourceSliceCount", 1}}},
+            {"devices", list}};
+  if (node.empty()) {
+    spec.get_object()["allNodes"] = true;
+  } else {
+    spec.get_object()["nodeName"] = node;
+  }
+  auto slice = std::make_shared<ResourceSlice>();
+  EXPECT_TRUE(ReadResourceSlice(Json{{"metadata", {{"name", name}}}, {"spec", spec}}, *slice).ok());
+  return slice;
+}
+
+std::shared_ptr<const ResourceClaim> ClaimOf(const std::string& name, int64_t count = 1) {
+  auto claim = std::make_shared<ResourceClaim>();
+  claim->ns = "x";
+  claim->name = claim->uid = name;
+  ExactRequest request;
+  request.device_class = "any";
+  request.mode = "ExactCount";
+  request.count = count;
+  claim->requests = {{"r", request, {}}};
+  return claim;
+}
+
+std::shared_ptr<const cluster::Pod> PodOf(const std::string& name, const std::string& claim) {
+  auto pod = std::make_shared<cluster::Pod>();
+  pod->meta.ns = "x";
+  pod->meta.name = pod->meta.uid = name;
+  pod->claims = {{"gpu", claim, "", false}};
+  return pod;
+}
+
+// Nodes "n" and "m". Node n has two devices.
+class DeviceIndexTest : public ::testing::Test {
+ protected:
+  DeviceIndexTest() {
+    for (const char* name : {"m", "n"}) {
+      auto node = std::make_shared<cluster::Node>();
+      node->meta.name = name;
+      snapshot_.SetNode(node);
+    }
+    index_.SetBase(&snapshot_);
+    index_.SetSlice("s", SliceOf("s", "n", 2));
+  }
+
+  AllocationOutcome Try(const std::shared_ptr<const ResourceClaim>& claim,
+                        const cluster::NodeInfo& node) {
+    const PreparedClaims prepared({claim}, FindClass(), index_.features());
+    return index_.Allocate(prepared, node, FindClass());
+  }
+  Kind Fits(const std::shared_ptr<const ResourceClaim>& claim, const std::string& node = "n") {
+    return Try(claim, *snapshot_.Find(node)).kind;
+  }
+  static dra::FindClass FindClass() {
+    return [](const std::string&) {
+      auto any = std::make_shared<DeviceClass>();
+      any->name = "any";
+      return any;
+    };
+  }
+  std::shared_ptr<const ResourceClaim> Allocated(const std::shared_ptr<const ResourceClaim>& claim,
+                                                 const std::string& pod) {
+    auto allocated = std::make_shared<ResourceClaim>(*claim);
+    allocated->allocation = Try(claim, *snapshot_.Find("n")).allocations.at(0);
+    allocated->reserved_for = {{"", "pods", pod, pod}};
+    return allocated;
+  }
+
+  ClusterSnapshot snapshot_;
+  DeviceIndex index_{Features::Of(37), std::make_shared<const TableExpressions>()};
+};
+
+TEST_F(DeviceIndexTest, ClaimsHoldDevicesUntilTheyAreReleased) {
+  EXPECT_EQ(Fits(ClaimOf("a", 2)), Kind::kAllocated);
+  EXPECT_EQ(Fits(ClaimOf("a", 2), "m"), Kind::kDoesNotFit);
+  const auto affected = index_.SetClaim("x/a", Allocated(ClaimOf("a"), "p"));
+  EXPECT_FALSE(affected.all);
+  EXPECT_EQ(affected.nodes, std::vector<std::string>{"n"});
+  EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kDoesNotFit);
+  EXPECT_EQ(index_.SetClaim("x/a", nullptr).nodes, std::vector<std::string>{"n"});
+  EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kAllocated);
+}
+
+TEST_F(DeviceIndexTest, AssumptionOutlastsOtherChangesOfTheClaim) {
+  const auto claim = ClaimOf("a");
+  index_.SetClaim("x/a", claim);
+  const auto stored = Allocated(claim, "p");
+  index_.Assume("x/a", *stored->allocation);
+  auto with_finalizer = std::make_shared<ResourceClaim>(*claim);
+  with_finalizer->finalizers = {"f"};
+  EXPECT_TRUE(index_.SetClaim("x/a", with_finalizer).nodes.empty());
+  EXPECT_NE(index_.FindAssumed("x/a"), nullptr);
+  EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kDoesNotFit);
+  EXPECT_TRUE(index_.SetClaim("x/a", stored).nodes.empty()) << "stored as assumed: nothing changes";
+  EXPECT_EQ(index_.FindAssumed("x/a"), nullptr);
+  index_.Withdraw("x/a");
+  EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kDoesNotFit) << "the API server has the allocation";
+}
+
+TEST_F(DeviceIndexTest, SuccessorOfTheSameNameEndsAnAssumption) {
+  index_.SetClaim("x/a", ClaimOf("a"));
+  index_.Assume("x/a", *Allocated(ClaimOf("a"), "p")->allocation);
+  index_.SetDoubtful("x/a");
+  EXPECT_TRUE(index_.IsDoubtful("x/a"));
+  auto successor = std::make_shared<ResourceClaim>(*ClaimOf("a"));
+  successor->uid = "later";
+  EXPECT_EQ(index_.SetClaim("x/a", successor).nodes, std::vector<std::string>{"n"});
+  EXPECT_FALSE(index_.IsDoubtful("x/a"));
+  EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kAllocated);
+}
+
+TEST_F(DeviceIndexTest, WithdrawnAssumptionFreesTheDevices) {
+  index_.SetClaim("x/a", ClaimOf("a"));
+  index_.Assume("x/a", *Allocated(ClaimOf("a"), "p")->allocation);
+  EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kDoesNotFit);
+  index_.Withdraw("x/a");
+  EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kAllocated);
+}
+
+TEST_F(DeviceIndexTest, PodsThatLeaveACopyReleaseTheirClaimsThere) {
+  index_.SetClaim("x/a", Allocated(ClaimOf("a"), "p"));
+  ASSERT_TRUE(snapshot_.Bind(PodOf("p", "a"), "n").ok());
+  EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kDoesNotFit);
+  ClusterSnapshot without = snapshot_;
+  ASSERT_TRUE(without.Unbind(*PodOf("p", "a"), "n").ok());
+  EXPECT_EQ(Try(ClaimOf("b", 2), *without.Find("n")).kind, Kind::kAllocated);
+  EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kDoesNotFit) << "the base is unchanged";
+}
+
+TEST_F(DeviceIndexTest, SharedClaimIsHeldUntilItsLastUserLeaves) {
+  auto shared = std::make_shared<ResourceClaim>(*Allocated(ClaimOf("a"), "p"));
+  shared->reserved_for.push_back({"", "pods", "q", "q"});
+  index_.SetClaim("x/a", shared);
+  for (const char* pod : {"p", "q"}) ASSERT_TRUE(snapshot_.Bind(PodOf(pod, "a"), "n").ok());
+  ClusterSnapshot without = snapshot_;
+  ASSERT_TRUE(without.Unbind(*PodOf("p", "a"), "n").ok());
+  EXPECT_EQ(Try(ClaimOf("b", 2), *without.Find("n")).kind, Kind::kDoesNotFit);
+  ASSERT_TRUE(without.Unbind(*PodOf("q", "a"), "n").ok());
+  EXPECT_EQ(Try(ClaimOf("b", 2), *without.Find("n")).kind, Kind::kAllocated);
+}
+
+TEST_F(DeviceIndexTest, PodsThatComeToACopyTakeDevicesFirst) {
+  index_.SetClaim("x/a", ClaimOf("a"));
+  ClusterSnapshot with = snapshot_;
+  ASSERT_TRUE(with.Bind(PodOf("p", "a"), "n").ok());
+  EXPECT_EQ(Try(ClaimOf("b", 2), *with.Find("n")).kind, Kind::kDoesNotFit);
+  EXPECT_EQ(Try(ClaimOf("b", 1), *with.Find("n")).kind, Kind::kAllocated);
+  EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kAllocated);
+}
+
+TEST_F(DeviceIndexTest, DevicesOfSeveralNodesAffectAll) {
+  EXPECT_TRUE(index_.SetSlice("net", SliceOf("net", "", 1)).all);
+  EXPECT_EQ(index_.SetSlice("s", SliceOf("s", "m", 1)).nodes, (std::vector<std::string>{"n", "m"}));
+  EXPECT_TRUE(index_.SetClaim("x/a", Allocated(ClaimOf("a"), "p")).all);
+}
+
+TEST_F(DeviceIndexTest, ResetTakesOverAllTables) {
+  index_.SetClaim("x/gone", Allocated(ClaimOf("gone"), "p"));
+  cluster::ClusterContext around;
+  around.device_slices.Set("s", SliceOf("s", "n", 1));
+  around.device_claims.Set("x/a", ClaimOf("a"));
+  index_.Reset(around);
+  EXPECT_EQ(index_.FindClaim("x/gone"), nullptr);
+  EXPECT_NE(index_.FindClaim("x/a"), nullptr);
+  EXPECT_EQ(Fits(ClaimOf("b", 1)), Kind::kAllocated);
+  EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kDoesNotFit);
+}
+
+TEST(NodeOfAllocationTest, NamesTheOnlyNode) {
+  Allocation allocation;
+  EXPECT_EQ(NodeOf(allocation), "");
+  cluster::NodeSelectorTerm term;
+  term.match_fields = {{"metadata.name", "In", {"n"}}};
+  allocation.node_selector = {term};
+  EXPECT_EQ(NodeOf(allocation), "n");
+  allocation.node_selector = {term, term};
+  EXPECT_EQ(NodeOf(allocation), "");
+}
+
+}  // namespace
+}  // namespace nos::dra
