@@ -9,6 +9,7 @@
 #include "cluster/gpu_signs.h"
 #include "controllers/events.h"
 #include "controllers/scheduler/pods.h"
+#include "dra/cel_expressions.h"
 #include "scheduling/explain_promises.h"
 #include "scheduling/framework.h"
 #include "scheduling/lost_node.h"
@@ -67,7 +68,7 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
       status_(engine_, profiles_, threads.reporter, threads.wake,
               {config_.reports_per_call, config_.reports_beside_bindings, config_.remedies_per_call,
                config_.remedies_beside_bindings_every, config_.max_reports}),
-      placer_(engine_, bindings_, nominations_, profiles_),
+      placer_(engine_, bindings_, nominations_, profiles_, threads.binders),
       gang_placer_(engine_, queue_, gangs_, bindings_, placer_, profiles_, nominations_, preemptor_,
                    status_, metrics_),
       gang_bindings_(gangs_, bindings_) {
@@ -75,6 +76,8 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
     const auto* quotas = profile.framework->quotas();  // all profiles have the same charge rules
     if (quotas != nullptr) engine_.SetChargeRules(quotas->options().charges);
   }
+  engine_.FollowDevices(std::make_shared<dra::DeviceIndex>(
+      config_.device_features, std::make_shared<dra::CelExpressions>()));
   engine_.OnNodeChange([this](std::string_view node) { bindings_.OnNodeChange(node); });
 }
 
@@ -149,7 +152,7 @@ void Scheduler::ApplyWatchEvents(const reconcile::Listers& view, Time now) {
   if (changes.everything) return ApplyEverything(view, now);
   if (!changes.around.empty()) bindings_.OnContextChange();
   for (const reconcile::ContextChange& change : changes.around) {
-    engine_.ChangeContext(change.apply);
+    engine_.ChangeContext(change.apply, change.kind, change.key);
     queue_.OnClusterEvent(
         {ClusterEvent::Kind::kContext, {}, {}, {}, {}, change.kind, change.before, change.after},
         now);
@@ -378,6 +381,7 @@ void Scheduler::Refuse(const Pod& pod, const scheduling::Diagnosis& diagnosis, k
   std::string why = diagnosis.ToString();
   const std::string preemption = preemptor_.Preempt(profile, pod, client, now);
   if (!preemption.empty()) why += " preemption: " + preemption;
+  placer_.PostFilter(pod, client);
   metrics_.End(*pod, SchedulerMetrics::Result::kUnschedulable);
   status_.Report({pod, "Unschedulable", std::move(why), true}, now);
 }

@@ -72,6 +72,14 @@ class Engine {
   void ChangeContext(const Function& change) {
     cache_.ChangeContext(change);
   }
+  // The same for one object. Without FollowDevices, pods that claim devices are not checked.
+  template <typename Function>
+  void ChangeContext(const Function& change, std::string_view kind, const std::string& key) {
+    cache_.ChangeContext(change, kind, key);
+  }
+  void FollowDevices(std::shared_ptr<dra::DeviceIndex> devices) {
+    cache_.FollowDevices(std::move(devices));
+  }
 
   // Rules for charges to quotas. REQUIRES: no pod was set before.
   void SetChargeRules(const quota::ChargeRules& rules) { charges_.SetRules(rules); }

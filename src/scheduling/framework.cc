@@ -129,6 +129,15 @@ Verdict Framework::Filter(const Cycle& cycle, const Pod& pod, const NodeInfo& no
   return Verdict::Fits();
 }
 
+std::vector<codec::ApiRequest> Framework::PostFilter(
+    const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const {
+  std::vector<codec::ApiRequest> writes;
+  for (const auto& plugin : plugins_) {
+    std::ranges::move(plugin->PostFilter(pod, snapshot), std::back_inserter(writes));
+  }
+  return writes;
+}
+
 CycleState Framework::Precompute(const ClusterSnapshot& snapshot, Pods waiting) const {
   CycleState precomputed;
   for (const Scorer& scorer : points_.scorers)

@@ -86,6 +86,10 @@ class Framework {
                              const cluster::ClusterSnapshot& snapshot, Nodes nodes,
                              const CycleState& precomputed = {}) const;
 
+  // Requests of all plugins after no node was found for the pod (Plugin::PostFilter).
+  std::vector<codec::ApiRequest> PostFilter(const cluster::Pod& pod,
+                                            const cluster::ClusterSnapshot& snapshot) const;
+
   // Chooses the best feasible node.
   Decision Schedule(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     const CycleState& precomputed) const;

@@ -110,6 +110,11 @@ class Plugin {
   virtual bool MayHelp(const ClusterEvent&, const cluster::Pod& /*pod*/) const { return true; }
   // Non-null for the plugin that enforces elastic quotas (quota_plugin.h).
   virtual const QuotaPlugin* AsQuotaPlugin() const { return nullptr; }
+  // Requests that may make the pod schedulable, after no node was found for it.
+  virtual std::vector<codec::ApiRequest> PostFilter(const cluster::Pod& /*pod*/,
+                                                    const cluster::ClusterSnapshot&) const {
+    return {};
+  }
   // True if a pod that this plugin lets onto a node may need GPU instances that do not exist yet:
   // the scheduler then has the node's GPUs partitioned before it binds the pod.
   virtual bool PartitionsGpus() const { return false; }
@@ -245,6 +250,12 @@ class ScorePlugin : public virtual Plugin {
 // Scales the score so that `highest` becomes kMaxScore. `reverse` maps `highest` to 0 and 0 to
 // kMaxScore.
 int64_t ScaledToHighest(int64_t score, int64_t highest, bool reverse);
+
+// Kept in CycleState by the caller of PreBind: the versions of objects that the answers to `writes`
+// gave, by path of the request.
+struct WrittenVersions {
+  std::map<std::string, std::string, std::less<>> by_path;
+};
 
 // Progress of PreBind for a pod that has a node and is not bound yet.
 struct Progress {

@@ -9,6 +9,7 @@ namespace nos::scheduling {
 
 // Serializes every field of the pod that a plugin reads. Pods with equal text get the same verdicts
 // and scores from every node. Priority is excluded because it only determines the order of pods.
+// Claims of devices count by their template or name; see AppendClaims.
 std::string KindOf(const cluster::Pod& pod);
 
 }  // namespace nos::scheduling

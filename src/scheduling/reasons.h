@@ -53,9 +53,17 @@ inline constexpr const char *kClaimUnbound = "ClaimUnbound", *kClaimNotFound = "
                             *kVolumeZoneConflict = "VolumeZoneConflict",
                             *kTooManyVolumes = "TooManyVolumes", *kDiskConflict = "DiskConflict",
                             *kReadWriteOncePodConflict = "ReadWriteOncePodConflict";
+// Filters, about devices that the pod claims (resource.k8s.io).
+inline constexpr const char *kResourceClaimNotCreated = "ResourceClaimNotCreated",
+                            *kResourceClaimNotFound = "ResourceClaimNotFound",
+                            *kResourceClaimDeleted = "ResourceClaimDeleted",
+                            *kResourceClaimInUse = "ResourceClaimInUse",
+                            *kInsufficientDevices = "InsufficientDevices",
+                            *kDevicesElsewhere = "DevicesElsewhere",
+                            *kDevicesRefused = "DevicesRefused";
 // Any component, about the pod whatever the node.
 inline constexpr const char *kSchedulingGated = "SchedulingGated", *kNotPending = "NotPending",
-                            *kSeveralShares = "SeveralShares", *kResourceClaims = "ResourceClaims",
+                            *kSeveralShares = "SeveralShares",
                             *kNoModelHasProfile = "NoModelHasProfile", *kQuota = "Quota";
 // Too few pods of its gang exist; there is capacity for too few of them.
 inline constexpr const char *kGangIncomplete = "GangIncomplete", *kGangNotWhole = "GangNotWhole";

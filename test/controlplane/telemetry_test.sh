@@ -43,10 +43,14 @@ k create clusterrole "$a-watch" --verb=list,watch \
   --resource=pods,nodes,persistentvolumes,persistentvolumeclaims,namespaces,services,replicationcontrollers \
   --resource=storageclasses.storage.k8s.io,csinodes.storage.k8s.io,csidrivers.storage.k8s.io \
   --resource=csistoragecapacities.storage.k8s.io,volumeattachments.storage.k8s.io \
+  --resource=resourceslices.resource.k8s.io,deviceclasses.resource.k8s.io \
+  --resource=resourceclaims.resource.k8s.io \
   --resource=replicasets.apps,statefulsets.apps,poddisruptionbudgets.policy >/dev/null || fail "no role"
 k patch clusterrole "$a-watch" --type=json -p '[{"op":"add","path":"/rules/-","value":{"apiGroups":
   ["nos.nebuly.com","scheduling.x-k8s.io","scheduling.k8s.io"],"resources":["elasticquotas",
-  "compositeelasticquotas","nodepools","podgroups","workloads"],"verbs":["list","watch"]}}]' >/dev/null || fail "no role"
+  "compositeelasticquotas","nodepools","podgroups","workloads"],"verbs":["list","watch"]}},
+  {"op":"add","path":"/rules/-","value":{"apiGroups":["resource.k8s.io"],"resources":["devicetaintrules"],
+  "verbs":["list","watch"]}}]' >/dev/null || fail "no role"
 k create clusterrolebinding "$a-watch" --clusterrole="$a-watch" \
   --serviceaccount="$a:server" >/dev/null || fail "no binding"
 token() { k -n "$a" create token "$1"; }

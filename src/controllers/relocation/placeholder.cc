@@ -187,7 +187,7 @@ JsonObject HoldingContainer(std::string name, const std::string& image,
 
 Result<Json> MakePlaceholder(const RelocationConfig& config, const PlaceFor& what, int number,
                              const cluster::Pod& pod) {
-  if (pod.claims_devices) {
+  if (!pod.claims.empty()) {
     return Invalid(fmt::format(
         "pod {} claims devices (spec.resourceClaims), for which no place can be held", what.pod));
   }

@@ -156,7 +156,7 @@ TEST_F(PlaceholderTest, IsLabeledImmovableAndUnprivileged) {
 }
 
 TEST_F(PlaceholderTest, RejectsPodWithResourceClaims) {
-  pod_.claims_devices = true;
+  pod_.claims = {{"gpu", "gpu-claim", "", false}};
   EXPECT_EQ(MakePlaceholder(config_, What(), 0, pod_).status().code(), Code::kInvalid);
 }
 

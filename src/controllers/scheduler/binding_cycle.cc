@@ -41,7 +41,8 @@ struct BindingCycle::Answer {
   uint64_t attempt = 0;  // the binding that it answers
   enum class To { kPreBind, kBind, kRead } to = To::kPreBind;
   Status status;
-  std::string node;  // kRead: where the pod is bound, if it is
+  std::string node;           // kRead: where the pod is bound, if it is
+  std::string path, version;  // kPreBind: of the object that was written
 };
 
 struct BindingCycle::Results {
@@ -338,7 +339,10 @@ void BindingCycle::SendWrites(Binding& binding, std::vector<kube::ApiRequest> wr
     ++binding.writes;
     auto call = [results = results_, key = binding.pod->Key(), attempt = binding.attempt,
                  write = std::move(write)](kube::Client& with) {
-      results->Put({key, attempt, Answer::To::kPreBind, with.Send(write).status(), {}});
+      const Result<Json> written = with.Send(write);
+      Answer answer{key, attempt, Answer::To::kPreBind, written.status(), {}, write.path, {}};
+      if (written.ok()) answer.version = FindString(*written, "metadata", "resourceVersion");
+      results->Put(std::move(answer));
     };
     Post(workers_, client, std::move(call));
   }
@@ -351,7 +355,7 @@ void BindingCycle::SendBind(Binding& binding, kube::Client& client) {
   auto call = [results = results_, pod = binding.pod, node = binding.node,
                attempt = binding.attempt](kube::Client& with) {
     Status bound = with.Bind(pod->meta.ns, pod->meta.name, node, pod->meta.uid);
-    results->Put({pod->Key(), attempt, Answer::To::kBind, std::move(bound), {}});
+    results->Put({pod->Key(), attempt, Answer::To::kBind, std::move(bound), {}, {}, {}});
   };
   Post(workers_, client, std::move(call));
 }
@@ -359,7 +363,7 @@ void BindingCycle::SendBind(Binding& binding, kube::Client& client) {
 void BindingCycle::ReadBack(const Binding& binding, kube::Client& client) {
   auto call = [results = results_, pod = binding.pod,
                attempt = binding.attempt](kube::Client& with) {
-    Answer answer{pod->Key(), attempt, Answer::To::kRead, {}, {}};
+    Answer answer{pod->Key(), attempt, Answer::To::kRead, {}, {}, {}, {}};
     const Result<std::string> node = NodeOf(*pod, with);
     node.ok() ? void(answer.node = *node) : void(answer.status = node.status());
     results->Put(std::move(answer));
@@ -372,8 +376,14 @@ void BindingCycle::ApplyAnswer(const Answer& answer, Time now) {
   if (found == bindings_.end() || found->second.attempt != answer.attempt) return;
   if (answer.to == Answer::To::kBind) return ApplyBindAnswer(found->second, answer.status, now);
   if (answer.to == Answer::To::kRead) return ApplyReadAnswer(found->second, answer, now);
-  --found->second.writes;
+  Binding& binding = found->second;
+  --binding.writes;
   has_news_ = true;
+  if (!answer.version.empty()) {
+    auto* versions = binding.state.Get<scheduling::WrittenVersions>();
+    if (versions == nullptr) versions = &binding.state.Set(scheduling::WrittenVersions());
+    versions->by_path[answer.path] = answer.version;
+  }
   if (preparing_.contains(answer.key)) due_.insert(answer.key);
   if (!answer.status.ok()) Release(answer.key, answer.status.ToString(), now);
 }

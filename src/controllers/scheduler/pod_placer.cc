@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/log.h"
+#include "controllers/scheduler/post.h"
 #include "scheduling/framework.h"
 
 namespace nos::controllers {
@@ -43,6 +45,19 @@ void PodPlacer::StartBinding(const std::string& key, kube::Client& client, Time 
     nominations_.Write(binding->pod, binding->node, client);  // keeps the partitioner off the node
   }
   bindings_.Start(key, client, now);
+}
+
+// A request that fails is repeated at the pod's next attempt.
+void PodPlacer::PostFilter(const Pod& pod, kube::Client& client) const {
+  const scheduling::Framework& framework = *profiles_.Of(*pod).framework;
+  for (kube::ApiRequest& write : framework.PostFilter(*pod, engine_.snapshot())) {
+    Post(workers_, client, [key = pod->Key(), write = std::move(write)](kube::Client& with) {
+      const Status written = with.Send(write).status();
+      if (written.ok()) return;
+      Log(LogLevel::kWarn, "failed to release devices of Pod",
+          {{"pod", key}, {"error", written.ToString()}});
+    });
+  }
 }
 
 }  // namespace nos::controllers

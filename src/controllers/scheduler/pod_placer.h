@@ -25,9 +25,14 @@ class PodPlacer {
   using Pod = std::shared_ptr<const cluster::Pod>;
 
   // All must outlive this object.
+  // `workers` null: calls are made by the owner.
   PodPlacer(scheduling::Engine& engine, BindingCycle& bindings, const Nominations& nominations,
-            const Profiles& profiles)
-      : engine_(engine), bindings_(bindings), nominations_(nominations), profiles_(profiles) {}
+            const Profiles& profiles, kube::Workers* workers)
+      : engine_(engine),
+        bindings_(bindings),
+        nominations_(nominations),
+        profiles_(profiles),
+        workers_(workers) {}
 
   // False: no node fits, see `diagnosis`. True: the pod is assumed, or a Reserve plugin failed and
   // the pod was released for a later attempt.
@@ -36,12 +41,15 @@ class PodPlacer {
   bool PlaceAmong(const Pod& pod, std::span<const size_t> among, scheduling::Diagnosis& diagnosis);
   // No effect if the pod was released.
   void StartBinding(const std::string& key, kube::Client& client, Time now);
+  // No node fits: sends the requests that may make the pod schedulable (Plugin::PostFilter).
+  void PostFilter(const Pod& pod, kube::Client& client) const;
 
  private:
   scheduling::Engine& engine_;
   BindingCycle& bindings_;
   const Nominations& nominations_;
   const Profiles& profiles_;
+  kube::Workers* workers_;
 };
 
 }  // namespace nos::controllers

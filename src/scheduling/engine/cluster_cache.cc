@@ -113,6 +113,20 @@ bool ClusterCache::RemoveNode(const std::string& name) {
   return true;
 }
 
+void ClusterCache::FollowDevices(std::shared_ptr<dra::DeviceIndex> devices) {
+  devices_ = std::move(devices);
+  devices_->SetBase(&snapshot_);
+  ChangeContext([](cluster::ClusterContext&) {});
+}
+
+void ClusterCache::FollowDevices(std::string_view kind, const std::string& key) {
+  const dra::DeviceIndex::Affected affected = devices_->Follow(kind, key, snapshot_.around());
+  ++changes_;
+  if (affected.all) snapshot_.ChangeContext();
+  openings_ += affected.all ? 1 : 0;
+  for (const std::string& node : affected.nodes) Note(node, nullptr, false);
+}
+
 Status ClusterCache::SetGpus(const std::string& node, cluster::NodeGpus gpus) {
   NOS_RETURN_IF_ERROR(snapshot_.SetGpus(node, std::move(gpus)));
   Note(node, nullptr, false);

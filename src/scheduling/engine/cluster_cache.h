@@ -26,6 +26,8 @@
 #include <utility>
 
 #include "cluster/snapshot.h"
+#include "dra/context.h"
+#include "dra/device_index.h"
 #include "scheduling/engine/kind_tables.h"
 #include "scheduling/engine/quota_charges.h"
 #include "scheduling/plugin.h"
@@ -69,11 +71,29 @@ class ClusterCache {
   // Changes the cluster context with `change(ClusterContext&)`.
   template <typename Function>
   void ChangeContext(const Function& change) {
-    change(snapshot_.ChangeContext());
+    cluster::ClusterContext& around = snapshot_.ChangeContext();
+    change(around);
+    around.devices = devices_;
+    if (devices_ != nullptr) devices_->Reset(around);
     ++openings_;
     ++changes_;
     charges_.SetQuotas(snapshot_.around());
   }
+  // The same for one object of this kind and key. Changes of devices and their claims concern only
+  // the nodes that can use them.
+  template <typename Function>
+  void ChangeContext(const Function& change, std::string_view kind, const std::string& key) {
+    if (devices_ == nullptr || !dra::IsDeviceKind(kind)) {
+      change(snapshot_.ChangeContext());
+      ++openings_;
+      ++changes_;
+      return charges_.SetQuotas(snapshot_.around());
+    }
+    change(snapshot_.ChangeContext(false));
+    FollowDevices(kind, key);
+  }
+  // From now on devices and their claims are followed, and pods that claim devices served.
+  void FollowDevices(std::shared_ptr<dra::DeviceIndex> devices);
   // Runs the reserve plugins; see Engine::Reserve.
   Verdict Reserve(const Framework& framework, const cluster::Pod& pod, std::string_view node,
                   CycleState& state);
@@ -93,6 +113,7 @@ class ClusterCache {
   uint64_t changes() const { return changes_; }
 
  private:
+  void FollowDevices(std::string_view kind, const std::string& key);
   void Bind(const Pod& pod, const std::string& node);
   void Unbind(const cluster::Pod& pod, const std::string& node);
   void Touch(std::string_view node) const;
@@ -105,6 +126,7 @@ class ClusterCache {
   QuotaCharges& charges_;
   KindTables& tables_;
   cluster::ClusterSnapshot snapshot_;
+  std::shared_ptr<dra::DeviceIndex> devices_;
   std::function<void(std::string_view)> on_node_;
   // By pod key; includes pods on nodes that are not in the snapshot.
   std::unordered_map<std::string, PlacedPod> placed_;

@@ -5,6 +5,7 @@
 
 #include "cluster/resource_names.h"
 #include "scheduling/engine/kind_table.h"
+#include "scheduling/plugins/dynamic_resources/plugin.h"
 #include "scheduling/pod_kind.h"
 
 namespace nos::scheduling {
@@ -60,6 +61,7 @@ KindTable& KindTables::For(const Framework& framework, const Pod& pod,
                            const ClusterSnapshot& snapshot, const CycleState& precomputed,
                            uint64_t around) {
   std::string text = KindOf(*pod);
+  if (!pod->claims.empty()) AppendClaims(*pod, snapshot.around(), text);
   const Framework* profile = &framework;
   text.append(reinterpret_cast<const char*>(&profile), sizeof(const Framework*));
   auto found = kinds_.find(text);

@@ -230,7 +230,7 @@ Remedy NoneNeeded(const Explanation& why, const ExplainInput& input) {
         "the agent's pod on node {0}",
         why.being_partitioned->node, InstancesText(why.being_partitioned->repartition.made)));
   }
-  if (why.place && input.pod.claims_devices) {  // served by another scheduler
+  if (why.place && !input.pod.claims.empty()) {  // served by another scheduler
     return {remedies::kInspectResourceClaims,
             fmt::format("inspect its resource claims, which are not simulated: without them it "
                         "fits on node {} now",

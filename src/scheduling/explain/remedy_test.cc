@@ -163,11 +163,12 @@ TEST(ExplainRemedyTest, CreatesWholeGpuOfHybridNode) {
 
 TEST(ExplainRemedyTest, ResourceClaimsDoNotGatePodsOfOtherSchedulers) {
   Pod pod = Waiting({{"cpu", "1"}}, 0);
-  pod.claims_devices = true;
+  pod.claims = {{"gpu", "gpu-claim", "", false}};
   const auto theirs = DefaultConfiguration({.simulates = true});
   const auto why = Why({NodeOf("n", {{"cpu", "4"}})}, {}, pod, *theirs.profiles.front().framework);
   EXPECT_EQ(why.gate, "");
   EXPECT_EQ(why.remedy_code, remedies::kInspectResourceClaims);
+  pod.claims.front().claim.clear();  // not made from its template yet
   EXPECT_NE(Why({NodeOf("n", {{"cpu", "4"}})}, {}, pod).gate, "");
 }
 

@@ -411,10 +411,11 @@ std::string StepForAll(const Reason& reason, const Pod& pod, const ClusterSnapsh
   if (code == codes::kStorageClassNotFound) {
     return "create the StorageClass of its claim, or name another: " + reason.message;
   }
-  if (code == codes::kResourceClaims) {
-    return "leave the pod to a scheduler that allocates resource claims: set spec.schedulerName: "
-           "default-scheduler";
+  if (code == codes::kResourceClaimNotFound) return "create it: " + reason.message;
+  if (code == codes::kResourceClaimNotCreated) {
+    return "create the ResourceClaimTemplate, if it does not exist: " + reason.message;
   }
+  if (code == codes::kDevicesRefused) return "correct its ResourceClaim: " + reason.message;
   if (code == codes::kNodeAffinityMismatch) return "correct its node affinity: " + reason.message;
   return "";
 }

@@ -69,6 +69,10 @@ class Writer {
     All(static_cast<int64_t>(v.kind), v.source, v.read_only, v.monitors);
     if (v.kind == cluster::Volume::Kind::kEphemeral) Add(v.name);
   }
+  // Claims that are made from one template ask for the same.
+  void Add(const cluster::PodClaim& c) {
+    All(c.name, c.template_name.empty() ? c.claim : c.template_name, c.unneeded);
+  }
   void Add(const cluster::OwnerReference& o) {
     if (o.controller) All(o.api_version, o.kind, o.name);
   }
@@ -89,7 +93,7 @@ std::string KindOf(const Pod& pod) {
   key.All(pod.meta.ns, pod.meta.labels, pod.meta.owners, pod.node_name, pod.node_selector,
           pod.node_affinity, pod.pod_affinity, pod.pod_anti_affinity, pod.spread, pod.tolerations,
           pod.containers, pod.init_containers, pod.overhead, pod.requests, pod.limits, pod.volumes,
-          pod.claims_devices);
+          pod.claims);
   // The claims of ephemeral volumes are named after the pod.
   const bool own_claims = std::ranges::any_of(pod.volumes, [](const cluster::Volume& volume) {
     return volume.kind == cluster::Volume::Kind::kEphemeral;

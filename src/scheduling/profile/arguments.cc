@@ -320,12 +320,16 @@ Duration ReadVolumeBindingArguments(const ConfigValue& args) {
   return SecondsAtMost(seconds);
 }
 
-void ReadDynamicResourcesArguments(const ConfigValue& args) {
-  Duration timeout{};
-  ReadArguments(args, "DynamicResourcesArgs", At("filterTimeout", [&](const ConfigValue& value) {
-                  value.Read(timeout);
-                  if (timeout < Duration::zero()) value.Fail("must not be negative");
-                }));
+Duration ReadDynamicResourcesArguments(const ConfigValue& args) {
+  Duration filter{}, binding = std::chrono::seconds(600);
+  const auto read = [](const ConfigValue& value, Duration& to) {
+    value.Read(to);
+    if (to < Duration::zero()) value.Fail("must not be negative");
+  };
+  ReadArguments(args, "DynamicResourcesArgs",
+                At("filterTimeout", [&](const ConfigValue& value) { read(value, filter); }),
+                At("bindingTimeout", [&](const ConfigValue& value) { read(value, binding); }));
+  return binding;
 }
 
 PreemptionOptions ReadPreemptionArguments(const ConfigValue& args) {

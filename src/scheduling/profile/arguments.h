@@ -24,7 +24,8 @@ PodTopologySpreadOptions ReadTopologySpreadArguments(const ConfigValue& args);
 // StorageCapacityScoring.
 Duration ReadVolumeBindingArguments(const ConfigValue& args);
 // Validates filterTimeout, which has no effect because this plugin allocates nothing.
-void ReadDynamicResourcesArguments(const ConfigValue& args);
+// The time for binding conditions. A filter's time is bounded by the number of its steps instead.
+Duration ReadDynamicResourcesArguments(const ConfigValue& args);
 PreemptionOptions ReadPreemptionArguments(const ConfigValue& args);
 // nvidiaGpuResourceMemoryGB, as in the Go implementation of nos, and reclaimFromPodsWithoutQuota.
 QuotaOptions ReadQuotaArguments(const ConfigValue& args);

@@ -53,7 +53,7 @@ TEST(ConfigurationTest, EmptyConfigurationHasDefaults) {
   EXPECT_EQ(Filters(profile),
             (Names{"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts",
                    "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding",
-                   "VolumeZone", "PodTopologySpread", "InterPodAffinity"}));
+                   "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources"}));
   EXPECT_EQ(Weights(profile), (std::map<std::string, int>{{"GpuPacking", 2},
                                                           {"ImageLocality", 1},
                                                           {"InterPodAffinity", 2},

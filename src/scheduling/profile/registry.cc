@@ -32,8 +32,7 @@ Made MakeWith(const ConfigValue& args, const ProfileTraits&) {
   return std::make_unique<const T>(ReadArguments(args));
 }
 Made MakeDynamicResources(const ConfigValue& args, const ProfileTraits&) {
-  ReadDynamicResourcesArguments(args);
-  return std::make_unique<const DynamicResources>();
+  return std::make_unique<const DynamicResources>(ReadDynamicResourcesArguments(args));
 }
 Made MakeFit(const ConfigValue& args, const ProfileTraits& traits) {
   FitOptions options = ReadFitArguments(args);

@@ -1,13 +1,301 @@
 #include "scheduling/plugins/dynamic_resources/plugin.h"
 
-namespace nos::scheduling {
+#include <fmt/format.h>
 
-Verdict DynamicResources::PreEnqueue(const cluster::Pod& pod) const {
-  if (!pod.claims_devices) return Verdict::Fits();
-  return Verdict::Unresolvable(
-      codes::kResourceClaims,
-      "nos scheduler does not allocate resource claims (spec.resourceClaims); set "
-      "spec.schedulerName: default-scheduler, so that kube-scheduler places this pod");
+#include <algorithm>
+#include <utility>
+
+#include "dra/cel_expressions.h"
+#include "dra/context.h"
+#include "dra/device_index.h"
+#include "scheduling/plugins/dynamic_resources/assumed_claims.h"
+#include "scheduling/plugins/dynamic_resources/wanted_claims.h"
+
+namespace nos::scheduling {
+namespace {
+
+using cluster::Pod;
+using dra::AllocationOutcome;
+using dra::DeviceIndex;
+
+// An index of a snapshot that has none.
+struct OwnIndex {
+  explicit OwnIndex(const cluster::ClusterSnapshot& snapshot)
+      : base(snapshot),
+        index(dra::Features::Of(37), std::make_shared<const dra::CelExpressions>()) {
+    index.SetBase(&base);
+    index.Reset(base.around());
+  }
+  cluster::ClusterSnapshot base;
+  DeviceIndex index;
+};
+
+// Kept in CycleState.
+struct Wanted {
+  WantedClaims claims;
+  std::shared_ptr<const dra::PreparedClaims> open;  // null: nothing is to be allocated
+  cluster::Table<dra::DeviceClass> classes;
+  std::shared_ptr<DeviceIndex> index;
+
+  dra::FindClass FindClass() const {
+    return [this](const std::string& name) { return classes.Share(name); };
+  }
+};
+
+std::shared_ptr<DeviceIndex> IndexOf(const cluster::ClusterSnapshot& snapshot) {
+  if (snapshot.around().devices != nullptr) return snapshot.around().devices;
+  const auto own = std::make_shared<OwnIndex>(snapshot);
+  return {own, &own->index};
+}
+
+Verdict VerdictOf(const dra::AllocationFault& fault) {
+  return Verdict::Unresolvable(codes::kDevicesRefused, fault.message);
+}
+
+Verdict VerdictOf(const AllocationOutcome& outcome) {
+  switch (outcome.kind) {
+    case AllocationOutcome::Kind::kAllocated:
+      return Verdict::Fits();
+    case AllocationOutcome::Kind::kDoesNotFit:
+      return Verdict::Unschedulable(codes::kInsufficientDevices, "cannot allocate all claims");
+    case AllocationOutcome::Kind::kStepsExhausted:
+      return Verdict::Unschedulable(
+          codes::kInsufficientDevices,
+          "cannot allocate all claims: the search for devices is too long");
+    case AllocationOutcome::Kind::kRefused:
+      return VerdictOf(outcome.fault);
+  }
+  return Verdict::Fits();
+}
+
+// Which claims the pod needs. An allocation that this scheduler has assumed for another pod counts
+// once it is stored; one in doubt counts as allocated, so that it is written again.
+std::variant<Wanted, Verdict> Prepare(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
+  const cluster::ClusterContext& around = snapshot.around();
+  auto found = FindWantedClaims(pod, around);
+  if (auto* verdict = std::get_if<Verdict>(&found)) return std::move(*verdict);
+  Wanted wanted{std::get<WantedClaims>(std::move(found)), nullptr, around.device_classes,
+                IndexOf(snapshot)};
+  std::erase_if(wanted.claims.open, [&](const auto& claim) {
+    if (!wanted.index->IsDoubtful(claim->Key())) return false;
+    auto adopted = std::make_shared<dra::ResourceClaim>(*claim);
+    adopted->allocation = *wanted.index->FindAssumed(claim->Key());
+    wanted.claims.allocated.push_back(std::move(adopted));
+    return true;
+  });
+  for (const auto& claim : wanted.claims.open) {
+    if (wanted.index->FindAssumed(claim->Key()) == nullptr) continue;
+    return Verdict::Unresolvable(
+        codes::kResourceClaimInUse,
+        fmt::format("resourceclaim \"{}\" is being allocated for another pod", claim->Key()));
+  }
+  if (wanted.claims.open.empty()) return wanted;
+  wanted.open = std::make_shared<const dra::PreparedClaims>(wanted.claims.open, wanted.FindClass(),
+                                                            wanted.index->features());
+  if (wanted.open->fault()) return VerdictOf(*wanted.open->fault());
+  return wanted;
+}
+
+bool IsAllocatedTo(const dra::ResourceClaim& claim, const Pod& pod) {
+  return claim.allocation.has_value() &&
+         std::ranges::all_of(claim.reserved_for,
+                             [&](const auto& user) { return user.uid == pod.meta.uid; });
+}
+
+}  // namespace
+
+Verdict DynamicResources::PreEnqueue(const Pod& pod) const {
+  for (const cluster::PodClaim& claim : pod.claims) {
+    if (!claim.claim.empty() || claim.unneeded) continue;
+    return Verdict::Unresolvable(
+        codes::kResourceClaimNotCreated,
+        fmt::format("waiting for a resourceclaim to be created from template \"{}\"",
+                    claim.template_name));
+  }
+  return Verdict::Fits();
+}
+
+bool DynamicResources::ConcernsIn(const cluster::ClusterSnapshot& snapshot, const Pod& pod) const {
+  return Concerns(pod) && KnowsDevices(snapshot.around());
+}
+
+PreFilterPlugin::Outcome DynamicResources::PreFilter(const Pod& pod,
+                                                     const cluster::ClusterSnapshot& snapshot,
+                                                     CycleState& state) const {
+  Outcome outcome;
+  outcome.skip = !ConcernsIn(snapshot, pod);
+  if (outcome.skip) return outcome;
+  auto prepared = Prepare(pod, snapshot);
+  if (auto* verdict = std::get_if<Verdict>(&prepared)) {
+    outcome.verdict = std::move(*verdict);
+    return outcome;
+  }
+  const Wanted& wanted = state.Set(std::get<Wanted>(std::move(prepared)));
+  for (const auto& claim : wanted.claims.allocated) {
+    const std::string& node = dra::NodeOf(*claim->allocation);
+    if (node.empty()) continue;
+    outcome.nodes = std::set<std::string>{node};
+    outcome.elsewhere = Verdict::Unresolvable(
+        codes::kDevicesElsewhere,
+        fmt::format("resourceclaim \"{}\" has devices of another node", claim->Key()));
+  }
+  return outcome;
+}
+
+// Devices of one node change hands with the pods on it.
+bool DynamicResources::Update(const Pod&, const Pod&, bool, const cluster::NodeInfo&, CycleState&,
+                              TouchDomain) const {
+  return true;
+}
+
+Verdict DynamicResources::Filter(const CycleState& state, const Pod&,
+                                 const cluster::NodeInfo& node) const {
+  const auto* wanted = state.Get<Wanted>();
+  if (wanted == nullptr) return Verdict::Fits();
+  if (!ReachDevices(wanted->claims, *node.node)) {
+    return Verdict::Unresolvable(codes::kDevicesElsewhere,
+                                 "resourceclaim not available on the node");
+  }
+  if (wanted->open == nullptr) return Verdict::Fits();
+  return VerdictOf(wanted->index->Allocate(*wanted->open, node, wanted->FindClass()));
+}
+
+// Allocates again: the state may come from another pod of the same kind.
+Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
+                                  cluster::ClusterSnapshot& snapshot, CycleState& state) const {
+  if (state.Get<AssumedClaims>() != nullptr) state.Set(AssumedClaims());
+  if (!ConcernsIn(snapshot, pod)) return Verdict::Fits();
+  const std::shared_ptr<DeviceIndex> shared = snapshot.around().devices;
+  if (shared != nullptr && !shared->IsBase(snapshot)) return Verdict::Fits();  // a what-if
+  auto prepared = Prepare(pod, snapshot);
+  if (auto* verdict = std::get_if<Verdict>(&prepared)) return std::move(*verdict);
+  const Wanted& wanted = std::get<Wanted>(prepared);
+  const cluster::NodeInfo* info = snapshot.Find(node);
+  if (info == nullptr) {
+    return Verdict::Unresolvable("NodeNotFound", fmt::format("node \"{}\" is gone", node));
+  }
+  AssumedClaims assumed;
+  for (const auto& claim : wanted.claims.allocated) {
+    const bool doubtful = wanted.index->IsDoubtful(claim->Key());
+    assumed.changes.push_back({claim, *claim->allocation, doubtful});
+  }
+  if (wanted.open != nullptr) {
+    const AllocationOutcome outcome =
+        wanted.index->Allocate(*wanted.open, *info, wanted.FindClass());
+    if (outcome.kind != AllocationOutcome::Kind::kAllocated) return VerdictOf(outcome);
+    for (size_t i = 0; i < wanted.claims.open.size(); ++i) {
+      assumed.changes.push_back({wanted.claims.open[i], outcome.allocations[i], true});
+    }
+  }
+  for (const AssumedClaims::Change& change : assumed.changes) {
+    if (!change.allocates) continue;
+    const std::string key = change.claim->Key();
+    if (shared != nullptr) {
+      wanted.index->Withdraw(key);
+      wanted.index->Assume(key, change.allocation);
+    } else {  // the snapshot is the only record
+      auto after = std::make_shared<dra::ResourceClaim>(*change.claim);
+      after->allocation = change.allocation;
+      after->reserved_for.push_back({"", "pods", pod.meta.name, pod.meta.uid});
+      snapshot.ChangeContext(false).device_claims.Set(key, std::move(after));
+    }
+    if (dra::NodeOf(change.allocation).empty()) snapshot.ChangeContext();
+  }
+  state.Set(std::move(assumed));
+  return Verdict::Fits();
+}
+
+// Once the write was sent, the API server may have stored the allocation, whatever it answered.
+void DynamicResources::Unreserve(const Pod&, std::string_view, cluster::ClusterSnapshot& snapshot,
+                                 CycleState& state) const {
+  auto* assumed = state.Get<AssumedClaims>();
+  if (assumed == nullptr) return;
+  for (const AssumedClaims::Change& change : assumed->changes) {
+    if (!change.allocates) continue;
+    const std::string key = change.claim->Key();
+    if (const auto& index = snapshot.around().devices; index != nullptr) {
+      const bool written = assumed->stage == AssumedClaims::Stage::kWritten;
+      written ? index->SetDoubtful(key) : index->Withdraw(key);
+    } else {
+      snapshot.ChangeContext(false).device_claims.Set(key, change.claim);
+    }
+    if (dra::NodeOf(change.allocation).empty()) snapshot.ChangeContext();
+  }
+  *assumed = {};
+}
+
+Progress DynamicResources::PreBind(const Pod& pod, std::string_view,
+                                   const cluster::ClusterSnapshot& snapshot, Time now,
+                                   CycleState& state) const {
+  auto* assumed = state.Get<AssumedClaims>();
+  if (assumed == nullptr || assumed->changes.empty()) return {};
+  return CheckClaims(*assumed, pod, snapshot.around(), state.Get<WrittenVersions>(), now,
+                     patience_);
+}
+
+// Gives devices back that were allocated in an earlier attempt and bind the pod to a node that does
+// not take it. An allocation in doubt is written again first: a late arrival of the earlier write
+// then changes nothing.
+std::vector<codec::ApiRequest> DynamicResources::PostFilter(
+    const Pod& pod, const cluster::ClusterSnapshot& snapshot) const {
+  std::vector<codec::ApiRequest> writes;
+  for (const std::string& key : ClaimKeysOf(pod)) {
+    const dra::ResourceClaim* claim = snapshot.around().device_claims.Find(key);
+    if (claim == nullptr || claim->deleted) continue;
+    const auto& index = snapshot.around().devices;
+    if (IsAllocatedTo(*claim, pod)) {
+      writes.push_back(ClearWrite(*claim));
+    } else if (index != nullptr && index->IsDoubtful(key) && !claim->allocation) {
+      writes.push_back(StatusWrite(*claim, claim->resource_version, index->FindAssumed(key), pod));
+    }
+  }
+  return writes;
+}
+
+// A pod that left may never have been bound, and gives its devices back at once. Otherwise they are
+// free when the claim changes.
+bool DynamicResources::MayHelp(const ClusterEvent& event, const Pod& pod) const {
+  using enum ClusterEvent::Kind;
+  switch (event.kind) {
+    case kNodeAdded:
+      return true;
+    case kNodeChanged:
+      return !event.node_before || !event.node ||
+             event.node_before->meta.labels != event.node->meta.labels;
+    case kPodLeft: {
+      const Pod* left = event.pod_before ? event.pod_before.get() : event.pod.get();
+      return left == nullptr || !left->claims.empty();
+    }
+    case kContext:
+      break;
+    case kNodeRemoved:
+    case kPodBound:
+    case kPodChanged:
+      return false;
+  }
+  if (event.around != dra::kClaimKind) return dra::IsDeviceKind(event.around);
+  const auto* before = event.ContextBefore<dra::ResourceClaim>();
+  const auto* after = event.ContextAfter<dra::ResourceClaim>();
+  const bool was = before != nullptr && before->allocation.has_value();
+  const bool is = after != nullptr && after->allocation.has_value();
+  if (was && !is) return true;
+  const auto& changed = after != nullptr ? after : before;
+  if (changed == nullptr) return true;  // the object is not known
+  const std::vector<std::string> keys = ClaimKeysOf(pod);
+  return std::ranges::find(keys, changed->Key()) != keys.end();
+}
+
+void AppendClaims(const Pod& pod, const cluster::ClusterContext& around, std::string& kind) {
+  for (const std::string& key : ClaimKeysOf(pod)) {
+    const auto& claim = around.device_claims.Share(key);
+    const bool assumed = around.devices != nullptr && around.devices->FindAssumed(key) != nullptr;
+    const bool open = claim != nullptr && !claim->allocation && !claim->deleted && !assumed;
+    kind += open ? "=" : "#";
+    kind += open ? claim->spec.str() : key;
+    kind += ';';
+    if (!open && claim != nullptr) kind += claim->resource_version;
+    if (assumed) kind += '?';
+  }
 }
 
 }  // namespace nos::scheduling

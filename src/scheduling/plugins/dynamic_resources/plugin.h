@@ -1,21 +1,60 @@
-// Leaves pods that request devices through ResourceClaims (spec.resourceClaims) to kube-scheduler.
-// nos does not allocate claims, and a pod bound without allocated claims never starts.
+// Gives pods the devices that they claim (spec.resourceClaims), of any driver.
 //
-// The plugin is a pre-enqueue gate and no filter. The planner and the extender act for
-// kube-scheduler, which allocates claims, so the plugin does not affect them.
+// Semantics: kube-scheduler's DynamicResources as of Kubernetes 1.37; src/dra lists the
+// differences. Extended resources that a DeviceClass maps are not served.
 #pragma once
 
 #include "scheduling/plugin.h"
 
 namespace nos::scheduling {
 
-// Code: "ResourceClaims".
-class DynamicResources final : public PreEnqueuePlugin {
+// Codes: "ResourceClaimNotCreated" before the queue; for all nodes: "ResourceClaimNotFound",
+// "ResourceClaimDeleted", "ResourceClaimInUse", "DevicesRefused"; for one node:
+// "InsufficientDevices", "DevicesElsewhere", "DevicesRefused"; while binding:
+// "WaitsForDevices", "DevicesFailed", "DeviceBindingTimeout".
+//
+// Reserve assumes in the snapshot's cluster context the allocations that PreBind then writes. If a
+// write fails, the caller must call Unreserve. The plugin does nothing without ResourceClaims in
+// the cluster context.
+class DynamicResources final : public PreEnqueuePlugin,
+                               public PreFilterPlugin,
+                               public FilterPlugin,
+                               public ReservePlugin,
+                               public PreBindPlugin {
  public:
+  // `patience`: time for binding conditions (bindingTimeout).
+  explicit DynamicResources(Duration patience = std::chrono::seconds(600)) : patience_(patience) {}
+
   std::string Name() const override { return "DynamicResources"; }
   Verdict PreEnqueue(const cluster::Pod& pod) const override;
-  // The claims of a pod are immutable.
-  bool MayHelp(const ClusterEvent&, const cluster::Pod&) const override { return false; }
+  Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
+                    CycleState& state) const override;
+  bool Update(const cluster::Pod& pod, const cluster::Pod& other, bool came,
+              const cluster::NodeInfo& node, CycleState& state, TouchDomain touch) const override;
+  // Changes on other nodes arrive as changes of those (DeviceIndex::Affected).
+  DependsOn Dependence() const override { return DependsOn::kNodeUsage; }
+  bool Concerns(const cluster::Pod& pod) const override { return !pod.claims.empty(); }
+  bool ConcernsIn(const cluster::ClusterSnapshot& snapshot, const cluster::Pod& pod) const override;
+  Verdict Filter(const CycleState& state, const cluster::Pod& pod,
+                 const cluster::NodeInfo& node) const override;
+  Verdict Reserve(const cluster::Pod& pod, std::string_view node,
+                  cluster::ClusterSnapshot& snapshot, CycleState& state) const override;
+  void Unreserve(const cluster::Pod& pod, std::string_view node, cluster::ClusterSnapshot& snapshot,
+                 CycleState& state) const override;
+  Progress PreBind(const cluster::Pod& pod, std::string_view node,
+                   const cluster::ClusterSnapshot& snapshot, Time now,
+                   CycleState& state) const override;
+  std::vector<codec::ApiRequest> PostFilter(
+      const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const override;
+  bool MayHelp(const ClusterEvent& event, const cluster::Pod& pod) const override;
+
+ private:
+  Duration patience_;
 };
+
+// Appends to the kind of a pod (KindOf) which claims its devices come from: pods whose claims ask
+// for the same have the same kind until devices are allocated to them.
+void AppendClaims(const cluster::Pod& pod, const cluster::ClusterContext& around,
+                  std::string& kind);
 
 }  // namespace nos::scheduling

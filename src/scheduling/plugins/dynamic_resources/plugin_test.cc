@@ -2,21 +2,351 @@
 
 #include <gtest/gtest.h>
 
+#include "dra/cel_expressions.h"
+#include "dra/context.h"
+#include "dra/device_index.h"
+#include "scheduling/engine.h"
+#include "scheduling/framework.h"
 #include "scheduling/testing/build.h"
+#include "scheduling/testing/volumes.h"
 
 namespace nos::scheduling {
 namespace {
 
-TEST(DynamicResourcesTest, LeavesPodsWithResourceClaimsToKubeScheduler) {
+using cluster::ClusterContext;
+using cluster::ClusterSnapshot;
+using cluster::Pod;
+using testing::ContextEvent;
+using testing::NodeOf;
+using testing::PodOf;
+using testing::Snap;
+using Kind = Progress::Kind;
+
+constexpr Time kStart{std::chrono::hours(1)};
+
+template <typename T>
+std::shared_ptr<const T> Read(const std::string& json, Status (*read)(JsonSource, T&)) {
+  auto object = std::make_shared<T>();
+  const Status status = read(*ParseJson(json), *object);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return object;
+}
+
+// A slice of node `node` with devices "d0", "d1", ... of the driver "d.io"; `more`: further fields
+// of each device.
+void PutSlice(ClusterContext& around, const std::string& node, int devices,
+              const std::string& more = "") {
+  std::string list;
+  for (int i = 0; i < devices; ++i) {
+    list += (i == 0 ? "" : ", ") + ("{\"name\": \"d" + std::to_string(i) + "\"" + more + "}");
+  }
+  around.device_slices.Set(
+      node,
+      Read<dra::ResourceSlice>(
+          R"({"metadata": {"name": ")" + node + R"("}, "spec": {"driver": "d.io", "nodeName": ")" +
+              node + R"(", "pool": {"name": ")" + node +
+              R"(", "generation": 1, "resourceSliceCount": 1}, "devices": [)" + list + "]}}",
+          dra::ReadResourceSlice));
+}
+
+std::shared_ptr<const dra::ResourceClaim> ClaimOf(const std::string& name, int count = 1,
+                                                  const std::string& device_class = "d") {
+  return Read<dra::ResourceClaim>(
+      R"({"metadata": {"namespace": "x", "name": ")" + name + R"(", "uid": ")" + name +
+          R"(", "resourceVersion": "7"}, "spec": {"devices": {"requests": [{"name": "r", "exactly":
+          {"deviceClassName": ")" +
+          device_class + R"(", "allocationMode": "ExactCount", "count": )" + std::to_string(count) +
+          "}}]}}}",
+      dra::ReadResourceClaim);
+}
+
+Pod Claiming(const std::string& name, const std::string& claim) {
+  Pod pod = PodOf(name);
+  pod.meta.uid = name;
+  pod.claims = {{"gpu", claim, "", false}};
+  return pod;
+}
+
+std::shared_ptr<const dra::DeviceClass> Class() {
+  return Read<dra::DeviceClass>(
+      R"({"metadata": {"name": "d"},
+          "spec": {"selectors": [{"cel": {"expression": "device.driver == 'd.io'"}}]}})",
+      dra::ReadDeviceClass);
+}
+
+// Nodes "a" with one device and "b" with two, followed by an engine.
+class DynamicResourcesTest : public ::testing::Test {
+ protected:
+  DynamicResourcesTest() {
+    for (const char* name : {"a", "b"}) {
+      engine_.SetNode(std::make_shared<const cluster::Node>(NodeOf(name)));
+    }
+    engine_.FollowDevices(std::make_shared<dra::DeviceIndex>(
+        dra::Features::Of(37), std::make_shared<const dra::CelExpressions>()));
+    engine_.ChangeContext([](ClusterContext& around) {
+      PutSlice(around, "a", 1);
+      PutSlice(around, "b", 2);
+      around.device_classes.Set("d", Class());
+    });
+  }
+
+  void Put(const std::shared_ptr<const dra::ResourceClaim>& claim) {
+    engine_.ChangeContext(
+        [&](ClusterContext& around) { around.device_claims.Set(claim->Key(), claim); },
+        dra::kClaimKind, claim->Key());
+  }
+  Decision Schedule(const Pod& pod) {
+    return engine_.Schedule(framework_, std::make_shared<const Pod>(pod));
+  }
+  std::string NodeFor(const Pod& pod) {
+    const Decision decision = Schedule(pod);
+    return decision.node == nullptr ? "" : decision.node->node->meta.name;
+  }
+  // Assumes the pod there, with its devices.
+  Verdict Assume(const Pod& pod, const std::string& node, CycleState& state) {
+    engine_.Assume(std::make_shared<const Pod>(pod), node);
+    return engine_.Reserve(framework_, pod, node, state);
+  }
+  Progress PreBind(const Pod& pod, CycleState& state, Time now = kStart) {
+    return DynamicResources().PreBind(pod, "a", engine_.snapshot(), now, state);
+  }
+  // The claim as the API server stores it after the writes of PreBind.
+  std::shared_ptr<const dra::ResourceClaim> Stored(const std::string& name, const Pod& pod) {
+    auto stored = std::make_shared<dra::ResourceClaim>(*ClaimOf(name));
+    const dra::Allocation* assumed =
+        engine_.snapshot().around().devices->FindAssumed(stored->Key());
+    EXPECT_NE(assumed, nullptr);
+    if (assumed != nullptr) stored->allocation = *assumed;
+    stored->reserved_for = {{"", "pods", pod.meta.name, pod.meta.uid}};
+    stored->finalizers = {"resource.kubernetes.io/delete-protection"};
+    stored->resource_version = "9";
+    return stored;
+  }
+
+  Framework framework_ = Framework::Default();
+  Engine engine_{gpu::Catalogue::Builtin()};
+};
+
+TEST_F(DynamicResourcesTest, PodWaitsUntilItsClaimIsCreated) {
   const DynamicResources plugin;
-  auto pod = testing::PodOf("p");
+  Pod pod = Claiming("p", "");
+  pod.claims.front().template_name = "t";
+  EXPECT_EQ(plugin.PreEnqueue(pod).code, codes::kResourceClaimNotCreated);
+  pod.claims.front().unneeded = true;
   EXPECT_TRUE(plugin.PreEnqueue(pod).fits());
-  pod.claims_devices = true;
-  const Verdict verdict = plugin.PreEnqueue(pod);
-  EXPECT_EQ(verdict.kind, Verdict::Kind::kUnresolvable);
-  EXPECT_EQ(verdict.code, "ResourceClaims");
-  EXPECT_NE(verdict.message.find("schedulerName: default-scheduler"), std::string::npos);
-  EXPECT_FALSE(plugin.MayHelp({ClusterEvent::Kind::kNodeAdded}, pod));
+  EXPECT_TRUE(plugin.PreEnqueue(Claiming("p", "c")).fits());
+}
+
+TEST_F(DynamicResourcesTest, ChoosesNodesWithEnoughDevices) {
+  Put(ClaimOf("one"));
+  Put(ClaimOf("two", 2));
+  Put(ClaimOf("three", 3));
+  EXPECT_NE(NodeFor(Claiming("p", "one")), "");
+  EXPECT_EQ(NodeFor(Claiming("p", "two")), "b");
+  const Decision decision = Schedule(Claiming("p", "three"));
+  EXPECT_EQ(decision.node, nullptr);
+  ASSERT_FALSE(decision.diagnosis.entries.empty());
+  EXPECT_EQ(decision.diagnosis.entries.front().code, codes::kInsufficientDevices);
+}
+
+TEST_F(DynamicResourcesTest, ExplainsClaimsThatCannotBeServed) {
+  const auto code = [&](const std::string& claim) {
+    const Decision decision = Schedule(Claiming("p", claim));
+    EXPECT_EQ(decision.node, nullptr);
+    return decision.diagnosis.entries.empty() ? "" : decision.diagnosis.entries.front().code;
+  };
+  EXPECT_EQ(code("missing"), codes::kResourceClaimNotFound);
+  Put(ClaimOf("other", 1, "no-such-class"));
+  EXPECT_EQ(code("other"), codes::kDevicesRefused);
+  auto leaving = std::make_shared<dra::ResourceClaim>(*ClaimOf("leaving"));
+  leaving->deleted = kStart;
+  Put(leaving);
+  EXPECT_EQ(code("leaving"), codes::kResourceClaimDeleted);
+}
+
+TEST_F(DynamicResourcesTest, AssumedDevicesAreNotGivenTwice) {
+  for (const char* name : {"c1", "c2", "c3", "c4"}) Put(ClaimOf(name));
+  std::vector<CycleState> states(3);
+  std::multiset<std::string> nodes;
+  for (int i = 0; i < 3; ++i) {
+    const Pod pod = Claiming("p" + std::to_string(i + 1), "c" + std::to_string(i + 1));
+    const std::string node = NodeFor(pod);
+    ASSERT_NE(node, "");
+    ASSERT_TRUE(Assume(pod, node, states[i]).fits());
+    nodes.insert(node);
+  }
+  EXPECT_EQ(nodes, (std::multiset<std::string>{"a", "b", "b"}));
+  EXPECT_EQ(NodeFor(Claiming("p4", "c4")), "");
+  engine_.Unreserve(framework_, Claiming("p2", "c2"), "b", states[1]);
+  EXPECT_NE(NodeFor(Claiming("p4", "c4")), "");
+}
+
+TEST_F(DynamicResourcesTest, PodsOfOneTemplateShareATable) {
+  for (int i = 0; i < 3; ++i) Put(ClaimOf("c" + std::to_string(i)));
+  std::vector<CycleState> states(3);
+  for (int i = 0; i < 3; ++i) {
+    Pod pod = Claiming("p" + std::to_string(i), "c" + std::to_string(i));
+    pod.claims.front().template_name = "t";
+    const std::string node = NodeFor(pod);
+    ASSERT_NE(node, "");
+    ASSERT_TRUE(Assume(pod, node, states[i]).fits());
+    Put(Stored("c" + std::to_string(i), pod));
+  }
+  EXPECT_EQ(engine_.tables_made(), 1u);
+}
+
+TEST_F(DynamicResourcesTest, WritesFinalizerThenAllocationThenBinds) {
+  Put(ClaimOf("c"));
+  const Pod pod = Claiming("p", "c");
+  CycleState state;
+  ASSERT_TRUE(Assume(pod, "a", state).fits());
+  Progress progress = PreBind(pod, state);
+  EXPECT_EQ(progress.kind, Kind::kWaits);
+  ASSERT_EQ(progress.writes.size(), 1u);
+  const std::string path = "/apis/resource.k8s.io/v1/namespaces/x/resourceclaims/c";
+  EXPECT_EQ(progress.writes[0].path, path);
+  EXPECT_EQ(*Find(progress.writes[0].body, "metadata", "finalizers"),
+            Json(JsonArray{"resource.kubernetes.io/delete-protection"}));
+  state.Set(WrittenVersions{{{path, "8"}}});
+  progress = PreBind(pod, state);
+  ASSERT_EQ(progress.writes.size(), 1u);
+  const Json& body = progress.writes[0].body;
+  EXPECT_EQ(progress.writes[0].path, path + "/status");
+  EXPECT_EQ(FindString(body, "metadata", "resourceVersion"), "8");
+  EXPECT_EQ(FindString(body, "metadata", "uid"), "c");
+  const Json& users = *Find(body, "status", "reservedFor");
+  ASSERT_EQ(users.get_array().size(), 1u);
+  EXPECT_EQ(FindString(users.get_array()[0], "uid"), "p");
+  const Json& results = *Find(body, "status", "allocation", "devices", "results");
+  ASSERT_EQ(results.get_array().size(), 1u);
+  EXPECT_EQ(FindString(results.get_array()[0], "device"), "d0");
+  EXPECT_EQ(PreBind(pod, state).kind, Kind::kReady);
+}
+
+TEST_F(DynamicResourcesTest, WaitsForBindingConditions) {
+  engine_.ChangeContext([](ClusterContext& around) {
+    PutSlice(around, "a", 1,
+             R"(, "bindsToNode": true, "bindingConditions": ["d.io/ready"],
+                 "bindingFailureConditions": ["d.io/failed"])");
+  });
+  Put(ClaimOf("c"));
+  const Pod pod = Claiming("p", "c");
+  CycleState state;
+  ASSERT_TRUE(Assume(pod, "a", state).fits());
+  EXPECT_EQ(PreBind(pod, state).writes.size(), 1u);
+  EXPECT_EQ(PreBind(pod, state).writes.size(), 1u);
+  const Progress waits = PreBind(pod, state);
+  EXPECT_EQ(waits.kind, Kind::kWaits);
+  EXPECT_EQ(waits.code, "WaitsForDevices");
+  EXPECT_EQ(waits.until, kStart + std::chrono::seconds(600));
+  EXPECT_EQ(PreBind(pod, state, kStart + std::chrono::seconds(600)).code, "DeviceBindingTimeout");
+  auto stored = std::make_shared<dra::ResourceClaim>(*Stored("c", pod));
+  const dra::AllocatedDevice& device = stored->allocation->devices[0];
+  stored->devices = {
+      {device.driver, device.pool, device.device, "", {{"d.io/ready", "True", "", ""}}}};
+  Put(stored);
+  EXPECT_EQ(PreBind(pod, state).kind, Kind::kReady);
+  stored = std::make_shared<dra::ResourceClaim>(*stored);
+  stored->devices[0].conditions.push_back({"d.io/failed", "True", "", ""});
+  Put(stored);
+  EXPECT_EQ(PreBind(pod, state).code, "DevicesFailed");
+}
+
+TEST_F(DynamicResourcesTest, AllocationInDoubtIsWrittenAgain) {
+  Put(ClaimOf("c"));
+  const Pod pod = Claiming("p", "c");
+  CycleState state;
+  ASSERT_TRUE(Assume(pod, "a", state).fits());
+  PreBind(pod, state);
+  PreBind(pod, state);  // the allocation is sent
+  engine_.Unreserve(framework_, pod, "a", state);
+  engine_.Forget(pod.Key());
+  Put(ClaimOf("d"));
+  EXPECT_EQ(NodeFor(Claiming("q", "d")), "b") << "device of node a may be allocated";
+  EXPECT_EQ(NodeFor(pod), "a");
+  CycleState again;
+  ASSERT_TRUE(Assume(pod, "a", again).fits());
+  PreBind(pod, again);
+  EXPECT_EQ(PreBind(pod, again).writes.size(), 1u);
+}
+
+TEST_F(DynamicResourcesTest, AllocationThatWasNotSentIsTakenBack) {
+  Put(ClaimOf("c"));
+  Put(ClaimOf("all", 2));
+  const Pod pod = Claiming("p", "c");
+  CycleState state;
+  ASSERT_TRUE(Assume(pod, "b", state).fits());
+  EXPECT_EQ(NodeFor(Claiming("q", "all")), "");
+  engine_.Unreserve(framework_, pod, "b", state);
+  engine_.Forget(pod.Key());
+  EXPECT_EQ(NodeFor(Claiming("q", "all")), "b");
+}
+
+TEST_F(DynamicResourcesTest, AllocatedClaimKeepsItsNodeUntilItIsCleared) {
+  Put(ClaimOf("c"));
+  const Pod pod = Claiming("p", "c");
+  CycleState state;
+  ASSERT_TRUE(Assume(pod, "a", state).fits());
+  const auto stored = Stored("c", pod);
+  Put(stored);
+  engine_.Forget(pod.Key());
+  EXPECT_EQ(NodeFor(pod), "a");
+  const auto writes = DynamicResources().PostFilter(pod, engine_.snapshot());
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(*Find(writes[0].body, "status", "allocation"), Json(nullptr));
+  auto shared = std::make_shared<dra::ResourceClaim>(*stored);
+  shared->reserved_for.push_back({"", "pods", "q", "q"});
+  Put(shared);
+  EXPECT_TRUE(DynamicResources().PostFilter(pod, engine_.snapshot()).empty())
+      << "another pod uses it";
+}
+
+TEST_F(DynamicResourcesTest, SecondUserOfAClaimIsAddedOnItsNode) {
+  Put(ClaimOf("c"));
+  CycleState first, second;
+  ASSERT_TRUE(Assume(Claiming("p", "c"), "a", first).fits());
+  EXPECT_EQ(NodeFor(Claiming("q", "c")), "") << "being allocated";
+  Put(Stored("c", Claiming("p", "c")));
+  EXPECT_EQ(NodeFor(Claiming("q", "c")), "a");
+  ASSERT_TRUE(Assume(Claiming("q", "c"), "a", second).fits());
+  const Progress progress = PreBind(Claiming("q", "c"), second);
+  ASSERT_EQ(progress.writes.size(), 1u);
+  EXPECT_EQ(Find(progress.writes[0].body, "status", "allocation"), nullptr);
+}
+
+TEST_F(DynamicResourcesTest, ChangesThatFreeDevicesHelp) {
+  const DynamicResources plugin;
+  Put(ClaimOf("c"));
+  const Pod pod = Claiming("q", "other");
+  CycleState state;
+  ASSERT_TRUE(Assume(Claiming("p", "c"), "a", state).fits());
+  const auto stored = Stored("c", Claiming("p", "c")), open = ClaimOf("c");
+  const auto event = [](const dra::ResourceClaim* before, const dra::ResourceClaim* after) {
+    return ContextEvent<dra::ResourceClaim>(dra::kClaimKind, before, after);
+  };
+  EXPECT_TRUE(plugin.MayHelp(event(stored.get(), open.get()), pod));
+  EXPECT_TRUE(plugin.MayHelp(event(stored.get(), nullptr), pod));
+  EXPECT_FALSE(plugin.MayHelp(event(open.get(), stored.get()), pod));
+  EXPECT_TRUE(plugin.MayHelp(event(nullptr, open.get()), Claiming("q", "c"))) << "its own claim";
+  EXPECT_FALSE(plugin.MayHelp({ClusterEvent::Kind::kPodBound}, pod));
+}
+
+TEST(DynamicResourcesWithoutEngineTest, SnapshotWithTablesIsEnough) {
+  ClusterSnapshot snapshot = Snap({NodeOf("a"), NodeOf("b")});
+  const Framework framework = Framework::Default();
+  EXPECT_NE(framework.Schedule(Claiming("p", "c"), snapshot).node, nullptr)
+      << "nothing is known of devices";
+  ClusterContext& around = snapshot.ChangeContext();
+  PutSlice(around, "b", 1);
+  around.device_classes.Set("d", Class());
+  around.device_claims.Set("x/c", ClaimOf("c"));
+  around.device_claims.Set("x/d", ClaimOf("d"));
+  const Decision decision = framework.Schedule(Claiming("p", "c"), snapshot);
+  ASSERT_NE(decision.node, nullptr);
+  EXPECT_EQ(decision.node->node->meta.name, "b");
+  CycleState state;
+  EXPECT_TRUE(DynamicResources().Reserve(Claiming("p", "c"), "b", snapshot, state).fits());
+  EXPECT_EQ(framework.Schedule(Claiming("q", "d"), snapshot).node, nullptr);
 }
 
 }  // namespace

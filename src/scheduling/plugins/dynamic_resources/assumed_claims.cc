@@ -1,0 +1,182 @@
+#include "scheduling/plugins/dynamic_resources/assumed_claims.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "codec/api_request.h"
+#include "dra/result.h"
+#include "scheduling/plugins/dynamic_resources/wanted_claims.h"
+
+namespace nos::scheduling {
+namespace {
+
+using dra::ResourceClaim;
+
+const codec::Resource kClaims{"resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", true};
+// Kubernetes' finalizer for claims in use.
+constexpr std::string_view kFinalizer = "resource.kubernetes.io/delete-protection";
+
+std::string PathOf(const ResourceClaim& claim, std::string_view subresource = "") {
+  return codec::PathOf(kClaims, claim.ns, claim.name, subresource);
+}
+
+// A strategic merge patch adds to lists of finalizers and users. The uid protects a successor of
+// the same name.
+codec::ApiRequest Patch(const ResourceClaim& claim, std::string path, JsonObject metadata,
+                        JsonObject rest = {}) {
+  metadata["uid"] = claim.uid;
+  rest["metadata"] = std::move(metadata);
+  codec::ApiRequest request;
+  request.method = "PATCH";
+  request.path = std::move(path);
+  request.content_type = "application/strategic-merge-patch+json";
+  request.body = std::move(rest);
+  return request;
+}
+
+bool IsProtected(const ResourceClaim& claim) {
+  return std::ranges::find(claim.finalizers, kFinalizer) != claim.finalizers.end();
+}
+
+codec::ApiRequest ProtectWrite(const ResourceClaim& claim) {
+  return Patch(claim, PathOf(claim), {{"finalizers", JsonArray{std::string(kFinalizer)}}});
+}
+
+bool HasConditions(const dra::Allocation& allocation) {
+  return std::ranges::any_of(allocation.devices, [](const dra::AllocatedDevice& device) {
+    return !device.binding_conditions.empty();
+  });
+}
+
+bool IsTrue(const ResourceClaim& claim, const dra::AllocatedDevice& device,
+            const std::string& type) {
+  return std::ranges::any_of(claim.devices, [&](const dra::DeviceStatus& status) {
+    return status.driver == device.driver && status.pool == device.pool &&
+           status.device == device.device && status.share_id == device.share_id &&
+           std::ranges::any_of(status.conditions, [&](const auto& condition) {
+             return condition.type == type && condition.status == "True";
+           });
+  });
+}
+
+Progress Failed(std::string message) {
+  return {Progress::Kind::kFailed, "DevicesFailed", std::move(message)};
+}
+
+// Binding conditions of one claim.
+Progress CheckConditions(const ResourceClaim& claim, const dra::Allocation& allocation) {
+  Progress progress;
+  for (const dra::AllocatedDevice& device : allocation.devices) {
+    for (const std::string& type : device.binding_failure_conditions) {
+      if (!IsTrue(claim, device, type)) continue;
+      return Failed(fmt::format("device \"{}\" of resourceclaim \"{}\": condition {} is true",
+                                device.device.str(), claim.Key(), type));
+    }
+    for (const std::string& type : device.binding_conditions) {
+      if (IsTrue(claim, device, type)) continue;
+      progress = {Progress::Kind::kWaits, "WaitsForDevices",
+                  fmt::format("device \"{}\" of resourceclaim \"{}\": condition {} is not true yet",
+                              device.device.str(), claim.Key(), type)};
+    }
+  }
+  return progress;
+}
+
+std::vector<codec::ApiRequest> ProtectWrites(const AssumedClaims& assumed) {
+  std::vector<codec::ApiRequest> writes;
+  for (const AssumedClaims::Change& change : assumed.changes) {
+    if (change.allocates && !IsProtected(*change.claim)) {
+      writes.push_back(ProtectWrite(*change.claim));
+    }
+  }
+  return writes;
+}
+
+// The newest version of the claim that is known. An allocation that somebody else stored since then
+// has a newer one, so the API server refuses the write.
+const std::string& VersionOf(const ResourceClaim& claim, const WrittenVersions* versions) {
+  if (versions == nullptr) return claim.resource_version;
+  const auto written = versions->by_path.find(PathOf(claim));
+  return written == versions->by_path.end() ? claim.resource_version : written->second;
+}
+
+// Claims of which the pod is a user already are written only if they are to be allocated.
+std::vector<codec::ApiRequest> StatusWrites(const AssumedClaims& assumed, const cluster::Pod& pod,
+                                            const WrittenVersions* versions, Time now) {
+  std::vector<codec::ApiRequest> writes;
+  for (const AssumedClaims::Change& change : assumed.changes) {
+    const std::string& version = VersionOf(*change.claim, versions);
+    if (change.allocates) {
+      dra::Allocation allocation = change.allocation;
+      if (HasConditions(allocation)) allocation.time = now;
+      writes.push_back(StatusWrite(*change.claim, version, &allocation, pod));
+    } else if (!IsReservedFor(*change.claim, pod)) {
+      writes.push_back(StatusWrite(*change.claim, version, nullptr, pod));
+    }
+  }
+  return writes;
+}
+
+}  // namespace
+
+codec::ApiRequest StatusWrite(const ResourceClaim& claim, const std::string& version,
+                              const dra::Allocation* allocation, const cluster::Pod& pod) {
+  JsonObject user{{"resource", "pods"}, {"name", pod.meta.name}, {"uid", pod.meta.uid}};
+  JsonObject status{{"reservedFor", JsonArray{std::move(user)}}};
+  if (allocation != nullptr) status["allocation"] = dra::WriteAllocation(*allocation);
+  return Patch(claim, PathOf(claim, "status"), {{"resourceVersion", version}},
+               {{"status", std::move(status)}});
+}
+
+Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
+                     const cluster::ClusterContext& around, const WrittenVersions* versions,
+                     Time now, Duration patience) {
+  Progress writes{Progress::Kind::kWaits, "WaitsForDevices", "resourceclaims are being written"};
+  if (assumed.stage == AssumedClaims::Stage::kNew) {
+    assumed.stage = AssumedClaims::Stage::kProtected;
+    writes.writes = ProtectWrites(assumed);
+    if (!writes.writes.empty()) return writes;
+  }
+  if (assumed.stage == AssumedClaims::Stage::kProtected) {
+    assumed.stage = AssumedClaims::Stage::kWritten;
+    writes.writes = StatusWrites(assumed, pod, versions, now);
+    if (!writes.writes.empty()) return writes;
+  }
+  Progress waits;
+  for (const AssumedClaims::Change& change : assumed.changes) {
+    if (!HasConditions(change.allocation)) continue;
+    const ResourceClaim* claim = around.device_claims.Find(change.claim->Key());
+    if (claim == nullptr || claim->uid != change.claim->uid) {
+      return Failed(fmt::format("resourceclaim \"{}\" is gone", change.claim->Key()));
+    }
+    Progress progress = CheckConditions(*claim, change.allocation);
+    if (progress.kind == Progress::Kind::kFailed) return progress;
+    if (progress.kind == Progress::Kind::kWaits) waits = std::move(progress);
+  }
+  if (waits.kind == Progress::Kind::kReady) return waits;
+  if (!assumed.until) assumed.until = now + patience;
+  if (now >= *assumed.until) {
+    return {Progress::Kind::kFailed, "DeviceBindingTimeout",
+            fmt::format("{}, after {} s", waits.message,
+                        std::chrono::duration_cast<std::chrono::seconds>(patience).count())};
+  }
+  waits.until = assumed.until;
+  return waits;
+}
+
+codec::ApiRequest ClearWrite(const ResourceClaim& claim) {
+  codec::ApiRequest request;
+  request.method = "PATCH";
+  request.path = PathOf(claim, "status");
+  request.content_type = "application/merge-patch+json";
+  request.body = JsonObject{
+      {"metadata", JsonObject{{"uid", claim.uid}, {"resourceVersion", claim.resource_version}}},
+      {"status",
+       JsonObject{{"allocation", nullptr}, {"reservedFor", nullptr}, {"devices", nullptr}}}};
+  return request;
+}
+
+}  // namespace nos::scheduling

@@ -1,0 +1,43 @@
+// Allocations chosen for a pod, from the decision until they are stored: assumed in the index of
+// devices, written to the API server, then awaited.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cluster/snapshot.h"
+#include "dra/device_index.h"
+#include "scheduling/plugin.h"
+
+namespace nos::scheduling {
+
+// Kept in CycleState.
+struct AssumedClaims {
+  struct Change {
+    std::shared_ptr<const dra::ResourceClaim> claim;  // when it was chosen
+    dra::Allocation allocation;
+    bool allocates = false;  // otherwise devices are allocated, and the pod becomes a user
+  };
+  std::vector<Change> changes;
+  // kWritten: all answers were positive.
+  enum class Stage { kNew, kProtected, kWritten } stage = Stage::kNew;
+  std::optional<Time> until;  // for binding conditions
+};
+
+// The next step. kWaits without writes: the devices are being prepared (binding conditions).
+// `versions` may be null.
+Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
+                     const cluster::ClusterContext& around, const WrittenVersions* versions,
+                     Time now, Duration patience);
+
+// Stores the allocation and the pod as user, if the claim has this version.
+codec::ApiRequest StatusWrite(const dra::ResourceClaim& claim, const std::string& version,
+                              const dra::Allocation* allocation, const cluster::Pod& pod);
+
+// Takes the allocation of a claim back, which no other pod uses.
+codec::ApiRequest ClearWrite(const dra::ResourceClaim& claim);
+
+}  // namespace nos::scheduling

@@ -1,0 +1,76 @@
+#include "scheduling/plugins/dynamic_resources/wanted_claims.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cluster/selectors.h"
+#include "dra/objects.h"
+
+namespace nos::scheduling {
+namespace {
+
+constexpr size_t kMaxUsers = 256;  // ResourceClaimReservedForMaxSize
+
+}  // namespace
+
+bool KnowsDevices(const cluster::ClusterContext& around) {
+  return around.devices != nullptr || !around.device_claims.rows().empty() ||
+         !around.device_slices.rows().empty();
+}
+
+dra::FindClass ClassesOf(const cluster::ClusterContext& around) {
+  return [&around](const std::string& name) { return around.device_classes.Share(name); };
+}
+
+std::vector<std::string> ClaimKeysOf(const cluster::Pod& pod) {
+  std::vector<std::string> keys;
+  for (const cluster::PodClaim& claim : pod.claims) {
+    if (claim.claim.empty()) continue;
+    std::string key = pod.meta.ns + "/" + claim.claim;
+    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+bool IsReservedFor(const dra::ResourceClaim& claim, const cluster::Pod& pod) {
+  return std::ranges::any_of(claim.reserved_for,
+                             [&](const auto& user) { return user.uid == pod.meta.uid; });
+}
+
+std::variant<WantedClaims, Verdict> FindWantedClaims(const cluster::Pod& pod,
+                                                     const cluster::ClusterContext& around) {
+  WantedClaims wanted;
+  for (const std::string& key : ClaimKeysOf(pod)) {
+    const auto& claim = around.device_claims.Share(key);
+    if (claim == nullptr) {
+      return Verdict::Unresolvable(codes::kResourceClaimNotFound,
+                                   fmt::format("resourceclaim \"{}\" not found", key));
+    }
+    if (claim->deleted) {
+      return Verdict::Unresolvable(codes::kResourceClaimDeleted,
+                                   fmt::format("resourceclaim \"{}\" is being deleted", key));
+    }
+    if (!claim->allocation) {
+      wanted.open.push_back(claim);
+      continue;
+    }
+    if (claim->reserved_for.size() >= kMaxUsers && !IsReservedFor(*claim, pod)) {
+      return Verdict::Unresolvable(
+          codes::kResourceClaimInUse,
+          fmt::format("resourceclaim \"{}\" is in use by {} pods, the most that can share it", key,
+                      claim->reserved_for.size()));
+    }
+    wanted.allocated.push_back(claim);
+  }
+  return wanted;
+}
+
+bool ReachDevices(const WantedClaims& wanted, const cluster::Node& node) {
+  return std::ranges::all_of(wanted.allocated, [&](const auto& claim) {
+    const auto& selector = claim->allocation->node_selector;
+    return !selector || cluster::MatchesAny(*selector, node);
+  });
+}
+
+}  // namespace nos::scheduling
