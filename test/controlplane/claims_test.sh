@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# nos scheduler allocates devices for claims on the real API server, with kube-controller-manager,
+# which makes claims from templates and releases them. The ResourceSlices are as NVIDIA's driver
+# publishes them: every MIG placement is a device, and counters exclude placements that overlap.
+#
+#   claims_test.sh SCRIPT BUILD
+# shellcheck source=test/controlplane/check.sh
+. "$(dirname "$0")/check.sh"
+build=$2
+work=$(mktemp -d)
+dir=$work/plane
+export NOS_CONTROLPLANE_ONLY="etcd kube-apiserver kube-controller-manager kwok"
+pids=()
+end() {
+  local code=$?
+  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null; done
+  if [ "$code" -ne 0 ] && [ "$code" -ne 77 ]; then tail -n 20 "$work"/*.log; fi
+  "$controlplane" down --dir "$dir" >/dev/null 2>&1
+  rm -rf "$work"
+  exit "$code"
+}
+trap end EXIT
+own_plane 0
+use_plane
+out=$(k api-resources --api-group resource.k8s.io -o name 2>&1)
+if ! k get --raw /apis/resource.k8s.io/v1 >/dev/null 2>&1; then
+  echo "skipped: this Kubernetes does not serve resource.k8s.io/v1"
+  exit 77
+fi
+expect created k create namespace team
+within 30 k get serviceaccount default -n team
+
+# node NAME: simulated by kwok.
+node() {
+  printf -- '\n---\napiVersion: v1\nkind: Node\nmetadata: {name: %s, annotations: {kwok.x-k8s.io/node: fake}}\n' "$1"
+  printf 'status: {allocatable: {cpu: "40", memory: 80Gi, pods: "99"}, capacity: {cpu: "40", memory: 80Gi, pods: "99"}}\n'
+}
+# device NAME PROFILE FIRST LAST: uses the memory slices FIRST to LAST of the GPU.
+device() {
+  local counters= i
+  for ((i = $3; i <= $4; ++i)); do counters+=${counters:+, }"memory-slice-$i: {value: '1'}"; done
+  printf '  - name: %s\n    attributes: {type: {string: mig}, profile: {string: %s}}\n' "$1" "$2"
+  printf '    consumesCounters: [{counterSet: gpu-0, counters: {%s}}]\n' "$counters"
+}
+# slices NODE: one GPU, for 1g.10gb seven placements, for 3g.40gb two.
+slices() {
+  printf -- '\n---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: %s-0}\n' "$1"
+  printf 'spec:\n  driver: gpu.nvidia.com\n  nodeName: %s\n' "$1"
+  printf '  pool: {name: %s, generation: 1, resourceSliceCount: 2}\n' "$1"
+  printf '  sharedCounters: [{name: gpu-0, counters: {'
+  for ((i = 0; i < 8; ++i)); do printf "%smemory-slice-$i: {value: '1'}" "$([ $i = 0 ] || echo ', ')"; done
+  printf '}}]\n---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: %s-1}\n' "$1"
+  printf 'spec:\n  driver: gpu.nvidia.com\n  nodeName: %s\n' "$1"
+  printf '  pool: {name: %s, generation: 1, resourceSliceCount: 2}\n  devices:\n' "$1"
+  for ((i = 0; i < 7; ++i)); do device "gpu-0-mig-1g10gb-19-$i" 1g.10gb "$i" "$i"; done
+  device gpu-0-mig-3g40gb-9-0 3g.40gb 0 3
+  device gpu-0-mig-3g40gb-9-4 3g.40gb 4 7
+}
+# template NAME PROFILE
+template() {
+  cat <<Y
+
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {namespace: team, name: $1}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: slice
+        exactly:
+          deviceClassName: mig.nvidia.com
+          selectors: [{cel: {expression: "device.attributes['gpu.nvidia.com'].profile == '$2'"}}]
+Y
+}
+# pods COUNT PREFIX TEMPLATE
+pods() {
+  for ((i = 1; i <= $1; ++i)); do
+    printf -- '\n---\napiVersion: v1\nkind: Pod\nmetadata: {namespace: team, name: %s%d}\nspec:\n' "$2" "$i"
+    printf '  schedulerName: nos-scheduler\n  terminationGracePeriodSeconds: 1\n'
+    printf '  containers: [{name: main, image: any, resources: {claims: [{name: gpu}]}}]\n'
+    printf '  resourceClaims: [{name: gpu, resourceClaimTemplateName: %s}]\n' "$3"
+  done
+}
+# bound PREFIX COUNT: exactly COUNT pods of this prefix have a node.
+bound() {
+  [ "$(k get pods -n team -o 'jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName}{"\n"}{end}' |
+    grep -cE "^$1[0-9]+ .")" -eq "$2" ]
+}
+# Devices as NODE/DEVICE of all allocated claims.
+devices() {
+  k get resourceclaims -n team -o \
+    'jsonpath={range .items[*]}{range .status.allocation.devices.results[*]}{.pool}/{.device}{"\n"}{end}{end}'
+}
+# Every device was given once, and no two placements of a GPU overlap.
+sound() {
+  devices | sort | uniq -d | grep . && fail "devices were given twice"
+  devices | sed -nE 's#^(.*)/gpu-0-mig-(1g|3g).*-([0-9])$#\1 \2 \3#p' |
+    awk '{ n = $2 == "3g" ? 4 : 1; for (i = $3; i < $3 + n; i++) if (used[$1 " " i]++) bad = 1 } END { exit bad }' ||
+    fail "placements overlap: $(devices)"
+}
+claims() { [ "$(devices | grep -c .)" -eq "$1" ]; }
+
+expect created from "
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: mig.nvidia.com}
+spec:
+  selectors:
+  - cel: {expression: \"device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig'\"}
+$(node one)$(node two)$(slices one)$(slices two)$(template small 1g.10gb)$(template large 3g.40gb)" k create
+cat >"$work/scheduler.yaml" <<Y
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+podMaxBackoffSeconds: 1
+profiles:
+- schedulerName: nos-scheduler
+---
+apiVersion: config.nos.nebuly.com/v1alpha1
+kind: SchedulerConfig
+health: {healthProbeBindAddress: "127.0.0.1:0"}
+metrics: {bindAddress: "0"}
+Y
+scheduler() {
+  "$build/nos" scheduler --config "$work/scheduler.yaml" >>"$work/scheduler.log" 2>&1 &
+  scheduler=$!
+  pids+=("$scheduler")
+  disown
+}
+scheduler
+
+say "every pod gets a device of its own, until there are none"
+expect created from "$(pods 16 small small)" k create
+within 60 bound small 14
+within 20 claims 14
+sound
+within 20 bash -c "'$kubectl' get pods -n team -o 'jsonpath={.items[*].status.conditions[?(@.reason==\"Unschedulable\")].message}' | grep -q 'cannot allocate all claims'"
+
+say "an allocation has all that kube-scheduler writes"
+claim=$(k get resourceclaims -n team -o 'jsonpath={.items[?(@.status.reservedFor)].metadata.name}' | cut -d' ' -f1)
+expect '"resource.kubernetes.io/delete-protection"' k get resourceclaim "$claim" -n team -o 'jsonpath={.metadata.finalizers}'
+expect '"resource":"pods"' k get resourceclaim "$claim" -n team -o 'jsonpath={.status.reservedFor[0]}'
+expect 'metadata.name.*(one|two)' k get resourceclaim "$claim" -n team -o 'jsonpath={.status.allocation.nodeSelector}'
+
+say "a released device is given to the next pod"
+expect deleted k delete pod small1 small2 -n team
+within 60 bound small 14
+sound
+
+say "the scheduler is killed while it allocates, and the next one goes on"
+expect deleted k delete pods --all -n team
+within 60 claims 0
+expect created from "$(pods 3 large large)$(pods 3 small small)" k create
+kill -9 "$scheduler"
+scheduler
+within 60 bound large 3
+within 60 bound small 3
+sound
+
+say "a claim by name is shared by the pods that use it"
+expect deleted k delete pods --all -n team
+within 60 claims 0
+expect created from "
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {namespace: team, name: shared}
+spec: {devices: {requests: [{name: all, exactly: {deviceClassName: mig.nvidia.com, count: 3,
+  selectors: [{cel: {expression: \"device.attributes['gpu.nvidia.com'].profile == '1g.10gb'\"}}]}}]}}
+$(pods 3 user none | sed 's/resourceClaimTemplateName: none/resourceClaimName: shared/')" k create
+within 60 bound user 3
+expect '^3$' bash -c "'$kubectl' get resourceclaim shared -n team -o json | grep -c '\"resource\": \"pods\"'"
+[ "$(k get pods -n team -o 'jsonpath={range .items[*]}{.spec.nodeName}{"\n"}{end}' | sort -u | grep -c .)" -eq 1 ] ||
+  fail "users of one claim are on several nodes"
+sound
+
+say "a pod without its claim, or with one that nothing can serve, waits with the reason"
+expect created from "$(pods 1 lost none | sed 's/resourceClaimTemplateName: none/resourceClaimName: nowhere/')" k create
+within 30 bash -c "'$kubectl' get pod lost1 -n team -o 'jsonpath={.status.conditions[*].message}' | grep -q 'nowhere.* not found'"
+say ok
