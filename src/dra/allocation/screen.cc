@@ -121,7 +121,8 @@ bool Screen::MayServe(const PreparedRequest& request, const ViewDevice& view_dev
         request.spec->tolerations.begin(), request.spec->tolerations.end(),
         [&](const DeviceToleration& toleration) { return Tolerates(toleration, *taint); });
   };
-  if (!std::all_of(device.taints.begin(), device.taints.end(), tolerated)) return false;
+  const auto taints = view_.pools[view_device.pool].generation->TaintsOf(device);
+  if (!std::all_of(taints.begin(), taints.end(), tolerated)) return false;
   return request.admin || CountersFit(view_device, device);
 }
 
