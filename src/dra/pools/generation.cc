@@ -115,17 +115,20 @@ void Generation::AddSets(const ResourceSlice& slice, const Device& device) {
   }
 }
 
+Generation::Memo& Generation::MemoOf(const Name& key) const {
+  if (last_memo_ != nullptr && last_key_ == key) return *last_memo_;
+  if (memos_.size() >= kMaxMemos && !memos_.contains(key)) memos_.clear();
+  last_memo_ = &memos_.try_emplace(key).first->second;
+  last_memo_->resize(contents_);
+  last_key_ = key;
+  return *last_memo_;
+}
+
 Generation::Answer Generation::Matches(const Name& key, const std::vector<std::string>& selectors,
                                        uint32_t device,
                                        const DeviceExpressions& expressions) const {
   if (selectors.empty()) return Answer::kYes;
-  auto found = memos_.find(key);
-  if (found == memos_.end()) {
-    if (memos_.size() >= kMaxMemos) memos_.clear();
-    found = memos_.try_emplace(key).first;
-    found->second.resize(contents_);
-  }
-  Answer& known = found->second[devices_[device].content];
+  Answer& known = MemoOf(key)[devices_[device].content];
   if (known != Answer::kUnknown) return known;
   known = Answer::kYes;
   const Device& candidate = *devices_[device].device;

@@ -73,6 +73,7 @@ class Generation {
  private:
   using Memo = std::vector<Answer>;  // answers of one selector, by PoolDevice::content
 
+  Memo& MemoOf(const Name& key) const;
   void AddCounters(const Features& features);
   void AddDevices(const Features& features, const std::vector<DeviceTaintRule>& rules);
   void AddTaints(const ResourceSlice& slice, const Device& device,
@@ -95,6 +96,9 @@ class Generation {
   bool has_groups_ = false;  // compatibility groups are in use
   std::string problem_;
   mutable std::unordered_map<Name, Memo> memos_;
+  // The one used last: a request asks for all devices, one after the other.
+  mutable Name last_key_;
+  mutable Memo* last_memo_ = nullptr;
 };
 
 // True if a device of the slice names compatibility groups.
