@@ -1,8 +1,8 @@
 // CEL expressions about devices, evaluated by src/cel: the same answers, errors and limits as in
 // kube-scheduler.
 //
-// As long as they are among the last ones used, an expression is compiled once, and evaluated once
-// for all devices that agree in what it reads: most read two or three attributes, in which the
+// An expression is compiled once, and evaluated once for all devices that agree in what it reads, if
+// both are among the last ones used. Most read two or three attributes, in which the
 // devices of a cluster have a few dozen values. Anybody may write claims, so all that is remembered
 // is bounded, and so is the time of an evaluation, by the cost limit of the API.
 //

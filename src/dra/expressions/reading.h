@@ -1,4 +1,4 @@
-// What an expression reads of a device.
+// The part of a device that an expression reads.
 #pragma once
 
 #include <optional>
