@@ -1,10 +1,10 @@
 // CEL expressions about devices, evaluated by src/cel: the same answers, errors and limits as in
 // kube-scheduler.
 //
-// An expression is compiled once, and evaluated once for all devices that agree in what it reads, if
-// both are among the last ones used. Most read two or three attributes, in which the
-// devices of a cluster have a few dozen values. Anybody may write claims, so all that is remembered
-// is bounded, and so is the time of an evaluation, by the cost limit of the API.
+// An expression is compiled once, and evaluated once for all devices that agree in what it reads,
+// if both are among the last ones used. Most read two or three attributes, in which the devices of
+// a cluster have a few dozen values. Anybody may write claims, so all that is remembered is
+// bounded, and so is the time of an evaluation, by the cost limit of the API.
 //
 // Not thread-safe: a question fills caches.
 #pragma once
