@@ -1,8 +1,11 @@
-// Allocations of claims on one node with eight GPUs, each with 25 placements and itself as devices,
-// in the form in which NVIDIA's driver publishes them: one slice a GPU, one with the counters of
-// all.
+// Allocations of claims on nodes with eight GPUs, each with 25 placements and itself as devices, in
+// the form in which NVIDIA's driver publishes them: one slice a GPU, one with the counters of all.
+// CEL is evaluated.
 #include <benchmark/benchmark.h>
+#include <malloc.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,27 +13,12 @@
 
 #include "codec/json.h"
 #include "dra/allocator.h"
+#include "dra/cel_expressions.h"
 
 namespace nos::dra {
 namespace {
 
 constexpr int kGpus = 8, kSlots = 8;
-
-// An expression is the name of a profile, or "true".
-class Profiles final : public DeviceExpressions {
- public:
-  Result<bool> Matches(const std::string& expression, const ResourceSlice&,
-                       const Device& device) const override {
-    if (expression == "true") return true;
-    for (const auto& [name, value] : *device.attributes) {
-      if (name.str() == "profile") return value.text.str() == expression;
-    }
-    return false;
-  }
-  Result<Attribute> Derive(const std::string&, const ResourceSlice&, const Device&) const override {
-    return Invalid("none");
-  }
-};
 
 struct Profile {
   const char* name;
@@ -41,24 +29,54 @@ constexpr Profile kProfiles[] = {
     {"1g.10gb", 1, 1, 7}, {"1g.10gb.me", 1, 2, 4}, {"1g.20gb", 2, 2, 4}, {"2g.20gb", 2, 2, 3},
     {"3g.40gb", 4, 4, 2}, {"4g.40gb", 4, 4, 1},    {"7g.80gb", 8, 8, 1}, {"1g.10gb.gfx", 1, 2, 3}};
 
-JsonObject DeviceOf(int gpu, const std::string& name, const char* profile, int start, int slots) {
-  JsonObject counters;
+constexpr const char* kCounters[] = {"copy-engines", "decoders", "encoders",
+                                     "jpeg-engines", "memory",   "multiprocessors",
+                                     "ofa-engines"};
+constexpr const char* kCapacities[] = {"copyEngines", "decoders",        "encoders",  "jpegEngines",
+                                       "memory",      "multiprocessors", "ofaEngines"};
+
+std::string UuidOf(const std::string& node, int gpu) {
+  const size_t hash = std::hash<std::string>()(node);
+  return "GPU-" + std::to_string(hash) + "-" + std::to_string(gpu);
+}
+
+JsonObject DeviceOf(const std::string& node, int gpu, const std::string& name, const char* profile,
+                    int start, int slots) {
+  JsonObject counters, capacity;
   for (int slot = start; slot < start + slots; ++slot) {
     counters["memory-slice-" + std::to_string(slot)] = {{"value", "1"}};
   }
-  for (const char* counter : {"copy-engines", "decoders", "encoders", "jpeg-engines", "memory",
-                              "multiprocessors", "ofa-engines"}) {
-    counters[counter] = {{"value", std::to_string(slots)}};
-  }
+  for (const char* counter : kCounters) counters[counter] = {{"value", std::to_string(slots)}};
+  for (const char* each : kCapacities) capacity[each] = {{"value", std::to_string(slots)}};
+  capacity["memory"] = {{"value", std::to_string(slots * 9856) + "Mi"}};
   JsonObject attributes;
-  attributes["profile"] = {{"string", profile}};
-  attributes["parentUUID"] = {{"string", "GPU-" + std::to_string(gpu)}};
-  attributes["productName"] = {{"string", "NVIDIA H100"}};
-  attributes["type"] = {{"string", "mig"}};
-  return {{"name", name},
-          {"attributes", std::move(attributes)},
-          {"consumesCounters",
-           JsonArray{{{"counterSet", "gpu-" + std::to_string(gpu)}, {"counters", counters}}}}};
+  const auto text = [&](const char* key, const std::string& value) {
+    attributes[key] = {{"string", value}};
+  };
+  const std::string index = std::to_string(gpu);
+  if (profile == nullptr) {
+    text("type", "gpu");
+    text("uuid", UuidOf(node, gpu));
+    attributes["minor"] = {{"int", gpu}};
+  } else {
+    text("type", "mig");
+    text("parentUUID", UuidOf(node, gpu));
+    attributes["parentMinor"] = {{"int", gpu}};
+    text("profile", profile);
+  }
+  text("productName", "NVIDIA H100 80GB HBM3");
+  text("brand", "Nvidia");
+  text("architecture", "Hopper");
+  text("pcieBusID", "0000:0" + index + ":00.0");
+  text("resource.kubernetes.io/pcieRoot", "pci0000:0" + index);
+  attributes["cudaComputeCapability"] = {{"version", "9.0.0"}};
+  attributes["driverVersion"] = {{"version", "570.86.15"}};
+  attributes["cudaDriverVersion"] = {{"version", "12.8.0"}};
+  return {
+      {"name", name},
+      {"attributes", std::move(attributes)},
+      {"capacity", std::move(capacity)},
+      {"consumesCounters", JsonArray{{{"counterSet", "gpu-" + index}, {"counters", counters}}}}};
 }
 
 Json SliceOf(const std::string& name, const std::string& key, JsonArray content,
@@ -75,10 +93,11 @@ std::vector<std::string> SlicesOf(const std::string& node) {
   for (int gpu = 0; gpu < kGpus; ++gpu) {
     JsonArray devices;
     const std::string prefix = "gpu-" + std::to_string(gpu);
-    devices.push_back(DeviceOf(gpu, prefix, "whole", 0, kSlots));
+    devices.push_back(DeviceOf(node, gpu, prefix, nullptr, 0, kSlots));
     for (const Profile& profile : kProfiles) {
       for (int i = 0; i < profile.count; ++i) {
-        devices.push_back(DeviceOf(gpu, prefix + "-mig-" + profile.name + "-" + std::to_string(i),
+        devices.push_back(DeviceOf(node, gpu,
+                                   prefix + "-mig-" + profile.name + "-" + std::to_string(i),
                                    profile.name, i * profile.step, profile.slots));
       }
     }
@@ -88,22 +107,27 @@ std::vector<std::string> SlicesOf(const std::string& node) {
     for (int slot = 0; slot < kSlots; ++slot) {
       counters["memory-slice-" + std::to_string(slot)] = {{"value", "1"}};
     }
-    for (const char* counter : {"copy-engines", "decoders", "encoders", "jpeg-engines", "memory",
-                                "multiprocessors", "ofa-engines"}) {
-      counters[counter] = {{"value", std::to_string(kSlots)}};
-    }
+    for (const char* counter : kCounters) counters[counter] = {{"value", std::to_string(kSlots)}};
     sets.push_back({{"name", prefix}, {"counters", std::move(counters)}});
   }
   slices.push_back(WriteJson(SliceOf(node + "-8", "sharedCounters", std::move(sets), node)));
   return slices;
 }
 
-PreparedClaims Prepared(const std::string& profile, int count, const Features& features) {
+std::string Mig(const std::string& profile) {
+  return "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig' "
+         "&& "
+         "device.attributes['gpu.nvidia.com'].profile == '" +
+         profile + "'";
+}
+
+PreparedClaims Prepared(const std::string& selector, int count, const Features& features,
+                        const std::string& uid = "c") {
   auto device_class = std::make_shared<DeviceClass>();
   device_class->name = "mig";
-  device_class->selectors = {profile};
+  device_class->selectors = {selector};
   auto claim = std::make_shared<ResourceClaim>();
-  claim->name = claim->uid = "c";
+  claim->name = claim->uid = uid;
   DeviceRequest& request = claim->requests.emplace_back();
   request.name = "r";
   request.exactly.emplace();
@@ -115,31 +139,46 @@ PreparedClaims Prepared(const std::string& profile, int count, const Features& f
 }
 
 struct Cluster {
-  explicit Cluster(int nodes) : inventory(Features::Of(37), profiles) {
-    for (int i = 0; i < nodes; ++i) {
-      const std::string name = "node-" + std::to_string(i);
-      for (const std::string& text : SlicesOf(name)) {
+  explicit Cluster(int count, const CelExpressions::Limits& limits = {})
+      : expressions(limits), inventory(Features::Of(37), expressions), nodes(count) {
+    for (int i = 0; i < count; ++i) {
+      nodes[i].meta.name = "node-" + std::to_string(i);
+      for (const std::string& text : SlicesOf(nodes[i].meta.name)) {
         auto slice = std::make_shared<ResourceSlice>();
         if (ReadResourceSlice(text, *slice).ok()) inventory.PutSlice(std::move(slice));
       }
     }
-    node.meta.name = "node-0";
   }
-  Profiles profiles;
+  // False: it does not fit.
+  bool Place(const cluster::Node& on, const PreparedClaims& prepared, const std::string& uid) {
+    const AllocationOutcome outcome = Allocate(inventory, prepared, on);
+    if (outcome.kind != AllocationOutcome::Kind::kAllocated) return false;
+    inventory.Allocate(uid, outcome.allocations.at(0));
+    return true;
+  }
+  // One claim for one slice each, until no further one fits.
+  int Fill(const cluster::Node& on) {
+    for (int i = 0;; ++i) {
+      const std::string uid = on.meta.name + "/" + std::to_string(i);
+      if (!Place(on, Prepared(Mig("1g.10gb"), 1, inventory.features(), uid), uid)) return i;
+    }
+  }
+
+  CelExpressions expressions;
   Inventory inventory;
-  cluster::Node node;
+  std::vector<cluster::Node> nodes;
 };
 
 // One claim for one slice, allocated and released, with `fill` such claims before.
 void AllocateOne(benchmark::State& state) {
   Cluster cluster(1);
-  const PreparedClaims prepared = Prepared("1g.10gb", 1, cluster.inventory.features());
+  const PreparedClaims prepared = Prepared(Mig("1g.10gb"), 1, cluster.inventory.features());
   for (int i = 0; i < state.range(0); ++i) {
-    const AllocationOutcome outcome = Allocate(cluster.inventory, prepared, cluster.node);
+    const AllocationOutcome outcome = Allocate(cluster.inventory, prepared, cluster.nodes[0]);
     cluster.inventory.Allocate("fill-" + std::to_string(i), outcome.allocations.at(0));
   }
   for (auto _ : state) {
-    const AllocationOutcome outcome = Allocate(cluster.inventory, prepared, cluster.node);
+    const AllocationOutcome outcome = Allocate(cluster.inventory, prepared, cluster.nodes[0]);
     cluster.inventory.Allocate("c", outcome.allocations.at(0));
     cluster.inventory.Release("c");
   }
@@ -150,12 +189,12 @@ BENCHMARK(AllocateOne)->Arg(0)->Arg(40);
 // The same, but no device is free.
 void FailOne(benchmark::State& state) {
   Cluster cluster(1);
-  const PreparedClaims whole = Prepared("7g.80gb", kGpus, cluster.inventory.features());
-  cluster.inventory.Allocate("all",
-                             Allocate(cluster.inventory, whole, cluster.node).allocations.at(0));
-  const PreparedClaims prepared = Prepared("1g.10gb", 1, cluster.inventory.features());
+  const PreparedClaims whole = Prepared(Mig("7g.80gb"), kGpus, cluster.inventory.features());
+  cluster.inventory.Allocate(
+      "all", Allocate(cluster.inventory, whole, cluster.nodes[0]).allocations.at(0));
+  const PreparedClaims prepared = Prepared(Mig("1g.10gb"), 1, cluster.inventory.features());
   for (auto _ : state) {
-    benchmark::DoNotOptimize(Allocate(cluster.inventory, prepared, cluster.node).kind);
+    benchmark::DoNotOptimize(Allocate(cluster.inventory, prepared, cluster.nodes[0]).kind);
   }
   state.SetItemsProcessed(state.iterations());
 }
@@ -166,15 +205,96 @@ BENCHMARK(FailOne);
 void FailMany(benchmark::State& state) {
   Cluster cluster(1);
   const PreparedClaims prepared = Prepared("true", 32, cluster.inventory.features());
-  const PreparedClaims whole = Prepared("7g.80gb", 6, cluster.inventory.features());
-  cluster.inventory.Allocate("most",
-                             Allocate(cluster.inventory, whole, cluster.node).allocations.at(0));
+  const PreparedClaims whole = Prepared(Mig("7g.80gb"), 6, cluster.inventory.features());
+  cluster.inventory.Allocate(
+      "most", Allocate(cluster.inventory, whole, cluster.nodes[0]).allocations.at(0));
   AllocationOutcome outcome;
-  for (auto _ : state) outcome = Allocate(cluster.inventory, prepared, cluster.node);
+  for (auto _ : state) outcome = Allocate(cluster.inventory, prepared, cluster.nodes[0]);
   state.counters["steps"] = static_cast<double>(outcome.steps);
   state.counters["ended"] = outcome.kind == AllocationOutcome::Kind::kDoesNotFit ? 1 : 0;
 }
 BENCHMARK(FailMany)->Unit(benchmark::kMillisecond);
+
+// A node filled with claims for one slice each.
+void FillNode(benchmark::State& state) {
+  Cluster cluster(1);
+  int64_t allocated = 0;
+  for (auto _ : state) {
+    const int count = cluster.Fill(cluster.nodes[0]);
+    allocated += count;
+    for (int i = 0; i < count; ++i) cluster.inventory.Release("node-0/" + std::to_string(i));
+  }
+  state.SetItemsProcessed(allocated);
+}
+BENCHMARK(FillNode)->Unit(benchmark::kMicrosecond);
+
+// Many nodes, one claim each: nothing is known about a node before.
+void FirstOnEachNode(benchmark::State& state) {
+  Cluster cluster(static_cast<int>(state.range(0)));
+  const PreparedClaims prepared = Prepared(Mig("1g.10gb"), 1, cluster.inventory.features());
+  int64_t allocated = 0;
+  for (auto _ : state) {
+    for (const cluster::Node& node : cluster.nodes) {
+      allocated += cluster.Place(node, prepared, node.meta.name) ? 1 : 0;
+    }
+  }
+  state.SetItemsProcessed(allocated);
+}
+BENCHMARK(FirstOnEachNode)->Arg(1000)->Iterations(1)->Unit(benchmark::kMillisecond);
+
+// One claim after each change of a slice of the node, of which nothing is known then.
+void AfterChange(benchmark::State& state) {
+  CelExpressions::Limits limits;
+  limits.contents = 1;
+  Cluster cluster(1, limits);
+  const PreparedClaims prepared = Prepared(Mig("1g.10gb"), 1, cluster.inventory.features());
+  auto slice = std::make_shared<ResourceSlice>();
+  if (!ReadResourceSlice(SlicesOf("node-0").front(), *slice).ok()) state.SkipWithError("slice");
+  for (auto _ : state) {
+    cluster.inventory.PutSlice(slice);
+    cluster.Place(cluster.nodes[0], prepared, "c");
+    cluster.inventory.Release("c");
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(AfterChange)->Unit(benchmark::kMicrosecond);
+
+// All of them filled, one after the other.
+void FillNodes(benchmark::State& state) {
+  Cluster cluster(static_cast<int>(state.range(0)));
+  int64_t allocated = 0;
+  for (auto _ : state) {
+    for (const cluster::Node& node : cluster.nodes) allocated += cluster.Fill(node);
+  }
+  state.SetItemsProcessed(allocated);
+}
+BENCHMARK(FillNodes)->Arg(1000)->Iterations(1)->Unit(benchmark::kMillisecond);
+
+double ResidentBytes() {
+  malloc_trim(0);
+  int64_t total = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return static_cast<double>(resident * sysconf(_SC_PAGESIZE));
+}
+
+// Bytes a node: of its slices, and with all that an allocation for each of four profiles leaves.
+void Memory(benchmark::State& state) {
+  const auto nodes = static_cast<int>(state.range(0));
+  for (auto _ : state) {
+    const double before = ResidentBytes();
+    Cluster cluster(nodes);
+    const double slices = ResidentBytes();
+    for (const char* profile : {"1g.10gb", "2g.20gb", "3g.40gb", "7g.80gb"}) {
+      const PreparedClaims prepared = Prepared(Mig(profile), 1, cluster.inventory.features());
+      for (const cluster::Node& node : cluster.nodes) {
+        cluster.Place(node, prepared, node.meta.name + profile);
+      }
+    }
+    state.counters["slices"] = (slices - before) / nodes;
+    state.counters["all"] = (ResidentBytes() - before) / nodes;
+  }
+}
+BENCHMARK(Memory)->Arg(1000)->Iterations(1)->Unit(benchmark::kMillisecond);
 
 void ReadNode(benchmark::State& state) {
   const std::vector<std::string> texts = SlicesOf("node-0");

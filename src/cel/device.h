@@ -29,6 +29,9 @@ struct DeviceSpec {
   std::map<std::string, std::string> capacity;  // quantities as text, like "80Gi"
 };
 
+// True if Device accepts the text as a version.
+bool IsVersion(const std::string& text);
+
 class DeviceMaps;
 
 class Device {

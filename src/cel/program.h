@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "cel/device.h"
@@ -58,6 +59,19 @@ enum class Purpose {
   kAttribute,  // has the type bool, int, string, version or dyn, or is a list of one of them
 };
 
+// The parts of a device that an expression may read, beside the driver and
+// allowMultipleAllocations. Devices that agree in them get the same answer, if both are valid.
+struct Reads {
+  struct Path {
+    bool capacity = false;  // otherwise an attribute
+    std::string domain;     // empty: the driver's
+    std::string id;
+    friend auto operator<=>(const Path&, const Path&) = default;
+  };
+  bool all = false;         // not known: any part
+  std::vector<Path> paths;  // sorted, each once
+};
+
 class Plan;
 
 class Program {
@@ -76,14 +90,16 @@ class Program {
   // The most that an evaluation can cost, as the API server estimates it before it stores a
   // selector; it refuses those above kMaxCost.
   uint64_t estimated_cost() const { return estimated_cost_; }
+  const Reads& reads() const { return reads_; }
   // Nodes of its tree, to which its memory is proportional: some 300 bytes for each.
   size_t size() const { return size_; }
 
  private:
-  Program(std::unique_ptr<const Plan> plan, uint64_t estimated_cost, size_t size);
+  Program(std::unique_ptr<const Plan> plan, uint64_t estimated_cost, Reads reads, size_t size);
 
   std::unique_ptr<const Plan> plan_;
   uint64_t estimated_cost_;
+  Reads reads_;
   size_t size_;
 };
 

@@ -258,6 +258,45 @@ std::string Doubling(int levels, const std::string& start, const std::string& us
   return text + use + std::string(static_cast<size_t>(levels), ')');
 }
 
+struct ReadsRow {
+  const char* expression;
+  const char* paths;  // "a" or "c" for attribute and capacity, "domain/id"
+};
+
+TEST(Program, SaysWhatItReads) {
+  const ReadsRow rows[] = {
+      {"true", ""},
+      {"device.driver == 'a' && !device.allowMultipleAllocations", ""},
+      {"device.attributes['x.com'].a == 1 || device.attributes['x.com']['a'] == 2", "a x.com/a"},
+      {"device.attributes.x.b == 1 && has(device.attributes['x.com'].a)", "a x/b a x.com/a"},
+      {"device.attributes[device.driver].?a.orValue(1) == 1", "a /a"},
+      {"device.attributes[?'x.com'].?a.orValue(1) == 1", "a x.com/a"},
+      {"device.capacity['x.com'].memory.isGreaterThan(quantity('1'))", "c x.com/memory"},
+      {"[1].all(x, device.attributes['x.com'].a == x)", "a x.com/a"},
+      {"cel.bind(v, device.attributes['x.com'].a, v == 1)", "a x.com/a"},
+      {"cel.bind(d, device, d.driver == 'a')", "all"},
+      {"'a' in device.attributes['x.com']", "all"},
+      {"'x.com' in device.attributes", "all"},
+      {"has(device.attributes.x)", "all"},
+      {"device.attributes[''].a == 1", "all"},
+      {"device.attributes['x' + '.com'].a == 1", "all"},
+      {"device.attributes['x.com'][device.driver] == 1", "all"},
+      {"device.attributes['x.com'].all(k, k != 'a')", "all"},
+      {".device.attributes['x.com'].a == 1", "a x.com/a"},
+      {".device == .device", "all"},
+      {"device == device", "all"}};
+  for (const ReadsRow& row : rows) {
+    const auto program = Program::Compile(row.expression);
+    ASSERT_TRUE(program.ok()) << row.expression << ": " << program.status().message();
+    std::string paths = (*program)->reads().all ? "all" : "";
+    for (const Reads::Path& path : (*program)->reads().paths) {
+      paths += (paths.empty() ? "" : " ") + std::string(path.capacity ? "c " : "a ") + path.domain +
+               "/" + path.id;
+    }
+    EXPECT_EQ(paths, row.paths) << row.expression;
+  }
+}
+
 struct DerivedRow {
   const char* name;
   const char* expression;
@@ -279,7 +318,8 @@ std::string TextOf(const AttributeValue& value) {
     }
   };
   const auto text = [&](const auto& held) -> std::string {
-    if constexpr (requires { held.front(); } && !std::is_same_v<std::decay_t<decltype(held)>, std::string>) {
+    if constexpr (requires { held.front(); } &&
+                  !std::is_same_v<std::decay_t<decltype(held)>, std::string>) {
       std::string all;
       for (size_t i = 0; i < held.size(); ++i) {
         const typename std::decay_t<decltype(held)>::value_type element = held[i];
@@ -303,27 +343,27 @@ TEST_P(Derived, AttributesHaveTypeAndValue) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Derived,
-    testing::Values(
-        DerivedRow{"Bool", "device.driver == 'x'", false}, DerivedRow{"Int", "6 * 7", int64_t{42}},
-        DerivedRow{"String", "device.driver + '!'", std::string("gpu.nvidia.com!")},
-        DerivedRow{"Version", "semver('v1.2', true)", Version{"1.2.0"}},
-        DerivedRow{"VersionWithBuild", "semver('1.2.3-rc.1+b.7')", Version{"1.2.3-rc.1+b.7"}},
-        DerivedRow{"Attribute", "device.attributes['gpu.nvidia.com'].driverVersion",
-                   Version{"570.86.15"}},
-        DerivedRow{"Optional", "dyn(optional.of(1))", int64_t{1}},
-        DerivedRow{"Type", "dyn(type(1))", std::string("int")},
-        DerivedRow{"Ints", "[1, 2]", std::vector<int64_t>{1, 2}},
-        DerivedRow{"Bools", "[true, false]", std::vector<bool>{true, false}},
-        DerivedRow{"Strings", "device.attributes['gpu.nvidia.com'].names",
-                   std::vector<std::string>{"a", "b"}},
-        DerivedRow{"Versions", "[semver('1.0.0')]", std::vector<Version>{{"1.0.0"}}},
-        DerivedRow{"Empty", "[]", std::vector<std::string>{}}),
+    testing::Values(DerivedRow{"Bool", "device.driver == 'x'", false},
+                    DerivedRow{"Int", "6 * 7", int64_t{42}},
+                    DerivedRow{"String", "device.driver + '!'", std::string("gpu.nvidia.com!")},
+                    DerivedRow{"Version", "semver('v1.2', true)", Version{"1.2.0"}},
+                    DerivedRow{"VersionWithBuild", "semver('1.2.3-rc.1+b.7')",
+                               Version{"1.2.3-rc.1+b.7"}},
+                    DerivedRow{"Attribute", "device.attributes['gpu.nvidia.com'].driverVersion",
+                               Version{"570.86.15"}},
+                    DerivedRow{"Optional", "dyn(optional.of(1))", int64_t{1}},
+                    DerivedRow{"Type", "dyn(type(1))", std::string("int")},
+                    DerivedRow{"Ints", "[1, 2]", std::vector<int64_t>{1, 2}},
+                    DerivedRow{"Bools", "[true, false]", std::vector<bool>{true, false}},
+                    DerivedRow{"Strings", "device.attributes['gpu.nvidia.com'].names",
+                               std::vector<std::string>{"a", "b"}},
+                    DerivedRow{"Versions", "[semver('1.0.0')]", std::vector<Version>{{"1.0.0"}}},
+                    DerivedRow{"Empty", "[]", std::vector<std::string>{}}),
     [](const auto& row) { return std::string(row.param.name); });
 
 TEST(Program, RefusesTypesThatNoAttributeHas) {
-  for (const char* expression :
-       {"device.attributes", "[device.attributes]", "null", "1.5", "1u", "[[1]]", "optional.of(1)",
-        "device.capacity['a'].b"}) {
+  for (const char* expression : {"device.attributes", "[device.attributes]", "null", "1.5", "1u",
+                                 "[[1]]", "optional.of(1)", "device.capacity['a'].b"}) {
     EXPECT_EQ(Program::Compile(expression, Purpose::kAttribute).status().code(), Code::kInvalid)
         << expression;
   }

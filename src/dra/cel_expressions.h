@@ -1,9 +1,10 @@
 // CEL expressions about devices, evaluated by src/cel: the same answers, errors and limits as in
 // kube-scheduler.
 //
-// An expression is compiled once, and a device's content is prepared once, as long as they are
-// among the last ones used. Anybody may write claims, so all that is remembered is bounded, and so
-// is the time of an evaluation, by the cost limit of the API.
+// An expression is compiled once, and evaluated once for all devices that agree in what it reads,
+// if both are among the last ones used. Most read two or three attributes, in which the devices of
+// a cluster have a few dozen values. Anybody may write claims, so all that is remembered is
+// bounded, and so is the time of an evaluation, by the cost limit of the API.
 //
 // Not thread-safe: a question fills caches.
 #pragma once
@@ -21,8 +22,9 @@ class CelExpressions final : public DeviceExpressions {
  public:
   struct Limits {
     size_t expressions = 4096;
-    size_t nodes = 500'000;  // of the trees of all these expressions; a node takes some 300 bytes
-    size_t contents = 1024;  // several nodes' devices, of some 4 KiB each
+    size_t nodes = 500'000;   // of the trees of all these expressions; a node takes some 300 bytes
+    size_t answers = 16'384;  // of selectors, and as many of derived attributes
+    size_t contents = 1024;   // several nodes' devices, of some 4 KiB each
     uint64_t cost = 1'000'000;  // of one evaluation, in the API's units (cel::kMaxCost)
   };
   struct Counts {

@@ -3,7 +3,10 @@
 // data; copies are deep except for interned parts, which never change.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,8 +34,56 @@ struct Attribute {
   friend bool operator==(const Attribute&, const Attribute&) = default;
 };
 
-// Sorted by name. A name without a domain belongs to the domain of the slice's driver.
-using Attributes = std::vector<std::pair<Name, Attribute>>;
+using NamedAttribute = std::pair<Name, Attribute>;
+struct NamedAttributeHash {
+  size_t operator()(const NamedAttribute& attribute) const;
+};
+
+// Sorted by name. A name without a domain belongs to the domain of the slice's driver. Behaves like
+// a constant vector of NamedAttribute, but each is stored once: the devices of a GPU differ in one
+// or two of a dozen attributes.
+class Attributes {
+ public:
+  using Entry = Interned<NamedAttribute, NamedAttributeHash>;
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = NamedAttribute;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const NamedAttribute*;
+    using reference = const NamedAttribute&;
+    explicit Iterator(const Entry* at = nullptr) : at_(at) {}
+    reference operator*() const { return **at_; }
+    pointer operator->() const { return &**at_; }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    Iterator operator++(int) { return Iterator(at_++); }
+    friend bool operator==(const Iterator&, const Iterator&) = default;
+
+   private:
+    const Entry* at_;
+  };
+
+  Attributes() = default;
+  Attributes(std::initializer_list<NamedAttribute> attributes)
+      : entries_(attributes.begin(), attributes.end()) {}
+  explicit Attributes(std::vector<NamedAttribute> attributes)
+      : entries_(std::make_move_iterator(attributes.begin()),
+                 std::make_move_iterator(attributes.end())) {}
+
+  Iterator begin() const { return Iterator(entries_.data()); }
+  Iterator end() const { return Iterator(entries_.data() + entries_.size()); }
+  size_t size() const { return entries_.size(); }
+  bool empty() const { return entries_.empty(); }
+  const NamedAttribute& front() const { return *entries_.front(); }
+  const std::vector<Entry>& entries() const { return entries_; }
+  friend bool operator==(const Attributes&, const Attributes&) = default;
+
+ private:
+  std::vector<Entry> entries_;
+};
 
 // Rules for how much of a capacity one request consumes.
 struct RequestPolicy {

@@ -7,12 +7,14 @@
 
 #include "cel/check/checker.h"
 #include "cel/compile/attribute_value.h"
+#include "cel/compile/reads.h"
 #include "cel/estimate/cost.h"
 #include "cel/eval/device_maps.h"
 #include "cel/eval/planner.h"
 #include "cel/syntax/parser.h"
 #include "cel/values/cancelled.h"
 #include "cel/values/equality.h"
+#include "cel/values/semver.h"
 #include "cel/values/step_limit.h"
 
 namespace nos::cel {
@@ -83,13 +85,22 @@ Status CheckType(const Type& type, Purpose purpose) {
 
 }  // namespace
 
+bool IsVersion(const std::string& text) {
+  Arena arena;
+  return Semver::Parse(arena, text) != nullptr;
+}
+
 Device::Device(const DeviceSpec& spec) : maps_(std::make_unique<const DeviceMaps>(spec, error_)) {}
 Device::~Device() = default;
 Device::Device(Device&&) noexcept = default;
 Device& Device::operator=(Device&&) noexcept = default;
 
-Program::Program(std::unique_ptr<const Plan> plan, uint64_t estimated_cost, size_t size)
-    : plan_(std::move(plan)), estimated_cost_(estimated_cost), size_(size) {}
+Program::Program(std::unique_ptr<const Plan> plan, uint64_t estimated_cost, Reads reads,
+                 size_t size)
+    : plan_(std::move(plan)),
+      estimated_cost_(estimated_cost),
+      reads_(std::move(reads)),
+      size_(size) {}
 Program::~Program() = default;
 
 Result<std::unique_ptr<const Program>> Program::Compile(std::string_view expression,
@@ -102,9 +113,11 @@ Result<std::unique_ptr<const Program>> Program::Compile(std::string_view express
   NOS_RETURN_IF_ERROR(Check(*ast, types));
   NOS_RETURN_IF_ERROR(CheckType(*ast->root->type, purpose));
   const uint64_t estimated_cost = EstimateCost(*ast);
+  Reads reads = ReadsOf(*ast->root);
   const size_t size = ast->size();
   NOS_ASSIGN(std::unique_ptr<const Plan> plan, Plan::Make(std::move(ast)));
-  return std::unique_ptr<const Program>(new Program(std::move(plan), estimated_cost, size));
+  return std::unique_ptr<const Program>(
+      new Program(std::move(plan), estimated_cost, std::move(reads), size));
 }
 
 Evaluation Program::Evaluate(const Device& device, const EvaluateOptions& options) const {

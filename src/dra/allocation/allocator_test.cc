@@ -344,6 +344,21 @@ TEST(AllocateTest, Faults) {
   }
 }
 
+// The search is not shortened where a device is at fault.
+TEST(AllocateTest, DerivedAttributeThatFailsIsAFault) {
+  Features features = Features::Of(37);
+  features.derived_attributes = true;
+  World world(features);
+  world.Put("s", Devices(2));
+  constexpr const char* kThree = R"({"requests": [{"name": "r", "exactly": {"count": 3,
+      "derivedAttributes": [{"name": "d.com/a", "expression": "?"}]}}],
+      "constraints": [{"matchAttribute": "d.com/a"}]})";
+  EXPECT_EQ(World::Text(world.Try(kThree)), "ExpressionFailed");
+  world.expressions.AddDerived("?", "s", "d0", Attribute());
+  world.expressions.AddDerived("?", "s", "d1", Attribute());
+  EXPECT_EQ(World::Text(world.Try(kThree)), "no");
+}
+
 TEST(AllocateTest, CountersBesideDevicesServeTheirSlice) {
   Features features = Features::Of(34);
   features.partitionable_devices = true;

@@ -104,9 +104,8 @@ bool Screen::CapacityFits(const PreparedRequest& request, const PoolDevice& devi
   fault = FaultOf(consumed.kind);
   if (fault != Fault::kNone) return true;
   if (consumed.kind != Consumed::Kind::kOk) return false;
-  static const Amounts none;
-  const Amounts& used = in_use && device.use != nullptr ? device.use->consumed : none;
-  return Fits(consumed.amounts, used, *device.device->capacity);
+  if (!in_use || device.use == nullptr) return consumed.fits_unused;
+  return Fits(consumed.amounts, device.use->consumed, *device.device->capacity);
 }
 
 bool Screen::MayServe(const PreparedRequest& request, const ViewDevice& view_device) const {
@@ -121,7 +120,8 @@ bool Screen::MayServe(const PreparedRequest& request, const ViewDevice& view_dev
         request.spec->tolerations.begin(), request.spec->tolerations.end(),
         [&](const DeviceToleration& toleration) { return Tolerates(toleration, *taint); });
   };
-  if (!std::all_of(device.taints.begin(), device.taints.end(), tolerated)) return false;
+  const auto taints = view_.pools[view_device.pool].generation->TaintsOf(device);
+  if (!std::all_of(taints.begin(), taints.end(), tolerated)) return false;
   return request.admin || CountersFit(view_device, device);
 }
 

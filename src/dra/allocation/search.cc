@@ -41,9 +41,7 @@ Search::Found Search::CheckCounts() {
           count = static_cast<int64_t>(screen_.AllDevices(request, fault_).size());
           if (fault_) return Found::kStop;
         } else {
-          const auto& candidates = screen_.Candidates(request);
-          faults_ = faults_ || std::any_of(candidates.begin(), candidates.end(),
-                                           [](const auto& c) { return c.fault != Fault::kNone; });
+          faults_ = faults_ || HasFault(static_cast<size_t>(&claim - claims_.data()), request);
         }
         least = std::min(least, count);
       }
@@ -60,6 +58,20 @@ Search::Found Search::CheckCounts() {
     }
   }
   return Found::kYes;
+}
+
+bool Search::HasFault(size_t claim, const PreparedRequest& request) {
+  const auto& candidates = screen_.Candidates(request);
+  const auto fails = [&](const Candidate& candidate) {
+    if (candidate.fault != Fault::kNone) return true;
+    return std::any_of(
+        request.constraints.begin(), request.constraints.end(), [&](size_t constraint) {
+          return FindDerived(request, claims_[claim].constraints[constraint].attribute) !=
+                     nullptr &&
+                 draft_.Lookup(claim, constraint, request, candidate.device) == nullptr;
+        });
+  };
+  return std::any_of(candidates.begin(), candidates.end(), fails);
 }
 
 // False if a request has too few devices whatever the others take.

@@ -26,6 +26,8 @@ class Search {
  private:
   Found CheckCounts();
   bool MayFit() const;
+  // True if a device has a fault for the request, which ends the search when it is reached.
+  bool HasFault(size_t claim, const PreparedRequest& request);
   Found PlaceRequest(size_t claim, size_t request);
   Found PlaceDevices(const PreparedRequest& request, Place place);
   Found PlaceAll(const PreparedRequest& request, size_t claim, size_t index, size_t next);

@@ -119,6 +119,7 @@ Consumed ConsumedBy(const std::optional<Amounts>& request, const Capacities& cap
       result.kind = Consumed::Kind::kNo;
     }
   }
+  result.fits_unused = Fits(result.amounts, {}, capacities);
   return result;
 }
 

@@ -16,8 +16,9 @@ struct Consumed {
     kNegative           // the amount is negative: the claim or the slice is at fault
   };
   Kind kind = Kind::kOk;
-  Amounts amounts;  // of all capacities of the device
-  Name faulty;      // the capacity at fault
+  Amounts amounts;           // of all capacities of the device
+  Name faulty;               // the capacity at fault
+  bool fits_unused = false;  // the amounts fit into the device if nothing uses it
 };
 
 // `fractional`: ranges count in thousandths if they can.

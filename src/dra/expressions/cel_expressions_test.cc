@@ -101,27 +101,69 @@ TEST(CelExpressionsTest, CompilesAndPreparesOnce) {
     EXPECT_EQ(Ask("device.driver ==", kGpu, expressions), "invalid");
   }
   EXPECT_EQ(expressions.counts().compiled, 2);
-  // Equal content is one, even of another slice; the slice before is gone meanwhile.
-  EXPECT_LE(expressions.counts().prepared, 1);
-  EXPECT_EQ(expressions.counts().evaluated, 3);
+  EXPECT_EQ(expressions.counts().prepared, 1);
+  EXPECT_EQ(expressions.counts().evaluated, 1);
+  // An expression that may read anything is evaluated again, for the same content.
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Ask("'model' in device.attributes['gpu.example.com']", kGpu, expressions), "yes");
+  }
+  EXPECT_EQ(expressions.counts().prepared, 1);
+  EXPECT_EQ(expressions.counts().evaluated, 4);
+}
+
+// Devices that differ elsewhere share an answer; those that differ in what is read do not.
+TEST(CelExpressionsTest, AnswersDependOnWhatIsRead) {
+  const CelExpressions expressions;
+  const auto device = [](const std::string& attributes, const std::string& more = "") {
+    return R"({"name": "a", "attributes": {)" + attributes + "}" + more + "}";
+  };
+  const auto is_a = [&](const std::string& content) {
+    return Ask("device.attributes[device.driver].?model.orValue('none') == 'a'", content,
+               expressions);
+  };
+  EXPECT_EQ(is_a(device(R"("model": {"string": "a"}, "uuid": {"string": "1"})")), "yes");
+  EXPECT_EQ(is_a(device(R"("model": {"string": "a"}, "uuid": {"string": "2"})")), "yes");
+  EXPECT_EQ(is_a(device(R"("model": {"string": "a"})", R"(, "capacity": {"m": {"value": "1"}})")),
+            "yes");
+  EXPECT_EQ(expressions.counts().evaluated, 1);
+  EXPECT_EQ(is_a(device(R"("model": {"string": "b"})")), "no");
+  EXPECT_EQ(is_a(device(R"("model": {"version": "1.0.0"})")), "invalid") << "no such overload";
+  EXPECT_EQ(is_a(device("")), "no");
+  EXPECT_EQ(is_a(device(R"("gpu.example.com/model": {"string": "a"})")), "yes");
+  EXPECT_EQ(is_a(device(R"("other.com/model": {"string": "a"})")), "no");
+  EXPECT_EQ(is_a(device(R"("model": {"string": "a"}, "uuid": {"version": "x"})")), "invalid")
+      << "a device with an invalid value has no answer";
+  EXPECT_EQ(is_a(device(R"("model": {"string": "a"}, "uuid": {"newer": 1})")), "invalid");
+  EXPECT_EQ(is_a(device(R"("model": {"string": "a"}, "uuid": {"versions": ["1.0.0", "x"]})")),
+            "invalid");
+  // The driver and allowMultipleAllocations count always.
+  constexpr const char* kShared = "device.allowMultipleAllocations";
+  EXPECT_EQ(Ask(kShared, device(""), expressions), "no");
+  EXPECT_EQ(Ask(kShared, device("", R"(, "allowMultipleAllocations": true)"), expressions), "yes");
 }
 
 TEST(CelExpressionsTest, CachesAreBounded) {
   CelExpressions::Limits limits;
-  limits.expressions = 2;
-  limits.contents = 2;
+  limits.expressions = limits.contents = limits.answers = 2;
   const CelExpressions expressions(limits);
-  const auto ask = [&](int number) {
-    const std::string text = std::to_string(number);
-    return Ask("device.attributes['gpu.example.com'].index == " + text,
-               R"({"name": "a", "attributes": {"index": {"int": )" + text + "}}}", expressions);
+  const auto ask = [&](const std::string& expression, int number) {
+    return Ask(expression,
+               R"({"name": "a", "attributes": {"index": {"int": )" + std::to_string(number) + "}}}",
+               expressions);
   };
-  for (const int number : {1, 2, 1, 3, 1}) EXPECT_EQ(ask(number), "yes");
+  const auto equals = [](int number) {
+    return "device.attributes['gpu.example.com'].index == " + std::to_string(number);
+  };
+  for (const int number : {1, 2, 1, 3, 1}) EXPECT_EQ(ask(equals(number), number), "yes");
   EXPECT_EQ(expressions.counts().compiled, 3) << "the one used last stays";
-  EXPECT_EQ(expressions.counts().prepared, 3);
-  EXPECT_EQ(ask(2), "yes");
+  EXPECT_EQ(expressions.counts().evaluated, 3);
+  EXPECT_EQ(ask(equals(2), 2), "yes");
   EXPECT_EQ(expressions.counts().compiled, 4);
-  EXPECT_EQ(expressions.counts().prepared, 4);
+  EXPECT_EQ(expressions.counts().evaluated, 4);
+  EXPECT_EQ(expressions.counts().prepared, 3);
+  constexpr const char* kAnything = "'index' in device.attributes['gpu.example.com']";
+  for (const int number : {1, 2, 3}) EXPECT_EQ(ask(kAnything, number), "yes");
+  EXPECT_EQ(expressions.counts().prepared, 5) << "2 was still there";
   limits.expressions = 100;
   limits.nodes = 6;
   const CelExpressions narrow(limits);

@@ -19,7 +19,7 @@ class Recent {
   // The value of the key, made by make() -> pair(value, weight) if it is not remembered. Valid
   // until the next call.
   template <typename Make>
-  const Value& Get(const Key& key, Make make) {
+  Value& Get(const Key& key, Make make) {
     const auto found = index_.find(key);
     if (found != index_.end()) {
       entries_.splice(entries_.begin(), entries_, found->second);

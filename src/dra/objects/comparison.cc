@@ -27,11 +27,16 @@ size_t HashOf(const Attribute& attribute) {
 
 }  // namespace
 
+size_t NamedAttributeHash::operator()(const NamedAttribute& attribute) const {
+  size_t seed = HashOf(attribute.first);
+  AddHash(seed, HashOf(attribute.second));
+  return seed;
+}
+
 size_t AttributesHash::operator()(const Attributes& attributes) const {
   size_t seed = attributes.size();
-  for (const auto& [name, value] : attributes) {
-    AddHash(seed, HashOf(name));
-    AddHash(seed, HashOf(value));
+  for (const Attributes::Entry& entry : attributes.entries()) {
+    AddHash(seed, std::hash<const void*>()(entry.id()));
   }
   return seed;
 }

@@ -103,8 +103,8 @@ void ReadDevice(Field& from, Device& to) {
       At("name", to.name, ReadName),
       At("attributes",
          [&](Field& f) {
-           to.attributes =
-               Interned<Attributes, AttributesHash>(ReadMap<Attribute>(f, ReadAttribute));
+           to.attributes = Interned<Attributes, AttributesHash>(
+               Attributes(ReadMap<Attribute>(f, ReadAttribute)));
          }),
       At("capacity",
          [&](Field& f) {
@@ -158,6 +158,7 @@ Status ReadResourceSlice(JsonSource json, ResourceSlice& to) {
   NOS_RETURN_IF_ERROR(cluster::ReadFields(json, [&](Field& root) {
     root.Members(At("metadata", to, ReadIdentity<ResourceSlice>), At("spec", to, ReadSliceSpec));
   }));
+  to.devices.shrink_to_fit();
   NOS_RETURN_IF_ERROR(MustHave(!to.name.empty(), "metadata.name"));
   NOS_RETURN_IF_ERROR(MustHave(!to.driver.empty(), "spec.driver"));
   return MustHave(!to.pool.empty(), "spec.pool.name");

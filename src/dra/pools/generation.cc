@@ -12,6 +12,15 @@ namespace {
 // Selectors of claims are remembered too, and anybody may write claims.
 constexpr size_t kMaxMemos = 256;
 
+struct ContentHash {
+  size_t operator()(const std::tuple<const void*, const void*, bool>& content) const {
+    const std::hash<const void*> hash;
+    size_t seed = hash(std::get<0>(content));
+    AddHash(seed, hash(std::get<1>(content)));
+    return seed + (std::get<2>(content) ? 1 : 0);
+  }
+};
+
 bool Prevents(const DeviceTaint& taint) {
   return taint.effect == "NoSchedule" || taint.effect == "NoExecute";
 }
@@ -46,61 +55,83 @@ void Generation::AddCounters(const Features& features) {
 }
 
 void Generation::AddDevices(const Features& features, const std::vector<DeviceTaintRule>& rules) {
+  // A slice with counters has no devices since 1.35.
+  const auto listed = [&](const ResourceSlice& slice) {
+    const bool counters = features.partitionable_devices && !beside_;
+    return counters && !slice.shared_counters.empty() ? size_t{0} : slice.devices.size();
+  };
+  size_t count = 0;
+  for (const SlicePointer& slice : slices_) count += listed(*slice);
+  devices_.reserve(count);
+  std::unordered_map<std::tuple<const void*, const void*, bool>, uint32_t, ContentHash> contents;
   for (const SlicePointer& slice : slices_) {
     first_device_.push_back(static_cast<uint32_t>(devices_.size()));
-    // A slice with counters has no devices since 1.35.
-    if (features.partitionable_devices && !beside_ && !slice->shared_counters.empty()) continue;
+    if (listed(*slice) == 0) continue;
     for (const Device& device : slice->devices) {
       PoolDevice& added = devices_.emplace_back();
       added.slice = slice.get();
       added.device = &device;
       added.first_set = static_cast<uint32_t>(sets_.size());
-      for (const DeviceTaint& taint : device.taints) {
-        if (features.device_taints && Prevents(taint)) added.taints.push_back(&taint);
-      }
-      for (const DeviceTaintRule& rule : rules) {
-        if (features.device_taints && Prevents(rule.taint) &&
-            Selects(rule, slice->driver, slice->pool, device.name)) {
-          added.taints.push_back(&rule.taint);
-        }
-      }
-      if (!features.partitionable_devices) continue;
-      for (const Consumption& consumption : *device.consumes) {
-        const auto set =
-            counters_.Find(beside_ ? Name(slice->name) : Name(), consumption.counter_set);
-        sets_.push_back(set.value_or(0));
-        if (!problem_.empty()) continue;
-        if (!set) {
-          problem_ = fmt::format("device {} consumes counters of {}, which does not exist",
-                                 device.name.str(), consumption.counter_set.str());
-        } else if (const Name* unknown =
-                       CounterSets::FirstUnknown(*counters_.at(*set).set, consumption.counters)) {
-          problem_ = fmt::format("device {} consumes counter {}, which {} does not have",
-                                 device.name.str(), unknown->str(), consumption.counter_set.str());
-        }
-      }
+      added.first_taint = static_cast<uint32_t>(taints_.size());
+      const auto next = static_cast<uint32_t>(contents.size());
+      added.content =
+          contents
+              .try_emplace({device.attributes.id(), device.capacity.id(), device.allow_multiple},
+                           next)
+              .first->second;
+      if (features.device_taints) AddTaints(*slice, device, rules);
+      if (features.partitionable_devices) AddSets(*slice, device);
     }
   }
   first_device_.push_back(static_cast<uint32_t>(devices_.size()));
+  contents_ = static_cast<uint32_t>(contents.size());
+}
+
+void Generation::AddTaints(const ResourceSlice& slice, const Device& device,
+                           const std::vector<DeviceTaintRule>& rules) {
+  for (const DeviceTaint& taint : device.taints) {
+    if (Prevents(taint)) taints_.push_back(&taint);
+  }
+  for (const DeviceTaintRule& rule : rules) {
+    if (Prevents(rule.taint) && Selects(rule, slice.driver, slice.pool, device.name)) {
+      taints_.push_back(&rule.taint);
+    }
+  }
+}
+
+void Generation::AddSets(const ResourceSlice& slice, const Device& device) {
+  for (const Consumption& consumption : *device.consumes) {
+    const auto set = counters_.Find(beside_ ? Name(slice.name) : Name(), consumption.counter_set);
+    sets_.push_back(set.value_or(0));
+    if (!problem_.empty()) continue;
+    if (!set) {
+      problem_ = fmt::format("device {} consumes counters of {}, which does not exist",
+                             device.name.str(), consumption.counter_set.str());
+    } else if (const Name* unknown =
+                   CounterSets::FirstUnknown(*counters_.at(*set).set, consumption.counters)) {
+      problem_ = fmt::format("device {} consumes counter {}, which {} does not have",
+                             device.name.str(), unknown->str(), consumption.counter_set.str());
+    }
+  }
+}
+
+Generation::Memo& Generation::MemoOf(const Name& key) const {
+  if (last_memo_ != nullptr && last_key_ == key) return *last_memo_;
+  if (memos_.size() >= kMaxMemos && !memos_.contains(key)) memos_.clear();
+  last_memo_ = &memos_.try_emplace(key).first->second;
+  last_memo_->resize(contents_);
+  last_key_ = key;
+  return *last_memo_;
 }
 
 Generation::Answer Generation::Matches(const Name& key, const std::vector<std::string>& selectors,
                                        uint32_t device,
                                        const DeviceExpressions& expressions) const {
   if (selectors.empty()) return Answer::kYes;
-  auto found = memos_.find(key);
-  if (found == memos_.end()) {
-    if (memos_.size() >= kMaxMemos) memos_.clear();
-    found = memos_.try_emplace(key).first;
-    found->second.by_device.resize(devices_.size());
-  }
-  Answer& answer = found->second.by_device[device];
-  if (answer != Answer::kUnknown) return answer;
-  const Device& candidate = *devices_[device].device;
-  Answer& known = found->second.by_content[{candidate.attributes.id(), candidate.capacity.id(),
-                                            candidate.allow_multiple}];
-  if (known != Answer::kUnknown) return answer = known;
+  Answer& known = MemoOf(key)[devices_[device].content];
+  if (known != Answer::kUnknown) return known;
   known = Answer::kYes;
+  const Device& candidate = *devices_[device].device;
   for (const std::string& selector : selectors) {
     const Result<bool> matches = expressions.Matches(selector, *devices_[device].slice, candidate);
     if (!matches.ok() || !*matches) {
@@ -108,7 +139,7 @@ Generation::Answer Generation::Matches(const Name& key, const std::vector<std::s
       break;
     }
   }
-  return answer = known;
+  return known;
 }
 
 void Generation::Attach(PoolUse& use) {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,9 +29,10 @@ using PoolUse = std::unordered_map<Name, DeviceUse>;
 struct PoolDevice {
   const ResourceSlice* slice = nullptr;
   const Device* device = nullptr;
-  const DeviceUse* use = nullptr;          // null: free
-  uint32_t first_set = 0;                  // into Generation::sets_of
-  std::vector<const DeviceTaint*> taints;  // those that prevent allocation, also by rules
+  const DeviceUse* use = nullptr;  // null: free
+  uint32_t first_set = 0;          // for Generation::SetOf
+  uint32_t first_taint = 0;        // for Generation::TaintsOf
+  uint32_t content = 0;            // equal for devices of a driver that no selector distinguishes
 };
 
 using SlicePointer = std::shared_ptr<const ResourceSlice>;
@@ -47,6 +48,12 @@ class Generation {
   const CounterSets& counters() const { return counters_; }
   // The counter set of the n-th consumption of the device.
   uint32_t SetOf(const PoolDevice& device, size_t n) const { return sets_[device.first_set + n]; }
+  // The taints that prevent allocation, also by rules.
+  std::span<const DeviceTaint* const> TaintsOf(const PoolDevice& device) const {
+    const bool last = &device == &devices_.back();
+    const size_t end = last ? taints_.size() : (&device + 1)->first_taint;
+    return std::span(taints_).subspan(device.first_taint, end - device.first_taint);
+  }
   // The devices of the slice with this index: [first, last).
   std::pair<uint32_t, uint32_t> DevicesOf(size_t slice) const {
     return {first_device_[slice], first_device_[slice + 1]};
@@ -64,14 +71,14 @@ class Generation {
   void Follow(const Name& device, DeviceUse& use, bool was_used);
 
  private:
-  // Answers of one selector, by device, and by what the answer depends on.
-  struct Memo {
-    std::vector<Answer> by_device;
-    std::map<std::tuple<const void*, const void*, bool>, Answer> by_content;
-  };
+  using Memo = std::vector<Answer>;  // answers of one selector, by PoolDevice::content
 
+  Memo& MemoOf(const Name& key) const;
   void AddCounters(const Features& features);
   void AddDevices(const Features& features, const std::vector<DeviceTaintRule>& rules);
+  void AddTaints(const ResourceSlice& slice, const Device& device,
+                 const std::vector<DeviceTaintRule>& rules);
+  void AddSets(const ResourceSlice& slice, const Device& device);
   void Attach(PoolUse& use);
   // Counters of a device that this generation lists, and of one that it does not.
   void Account(const PoolDevice& device, bool take);
@@ -82,11 +89,16 @@ class Generation {
   std::vector<PoolDevice> devices_;
   std::vector<uint32_t> first_device_;  // by slice, and one more
   std::vector<uint32_t> sets_;
+  std::vector<const DeviceTaint*> taints_;
+  uint32_t contents_ = 0;
   CounterSets counters_;
   bool beside_ = false;      // counters_beside_devices
   bool has_groups_ = false;  // compatibility groups are in use
   std::string problem_;
   mutable std::unordered_map<Name, Memo> memos_;
+  // The one used last: a request asks for all devices, one after the other.
+  mutable Name last_key_;
+  mutable Memo* last_memo_ = nullptr;
 };
 
 // True if a device of the slice names compatibility groups.

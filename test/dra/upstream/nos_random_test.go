@@ -225,7 +225,7 @@ func (d *drawing) selectors() []resourceapi.DeviceSelector {
 		`"model" in device.attributes["d1.example.com"] || "model" in device.attributes["d2.example.com"]`,
 		`device.capacity[device.driver].?memory.orValue(quantity("5")).compareTo(quantity("4500m")) > 0`,
 		`device.attributes[device.driver].?version.orValue(semver("1.0.0")).isLessThan(semver("1.2.0"))`,
-		`dyn(device.attributes[device.driver].?links.orValue("x")) in ["x", ["x", "z"]]`,
+		`device.attributes[device.driver].?links.orValue("x") == "x"`,
 		`!device.allowMultipleAllocations`,
 	}
 	if d.faulty {
