@@ -57,15 +57,20 @@ class DeviceIndex {
   Affected SetSlice(const std::string& name, std::shared_ptr<const ResourceSlice> slice);
   Affected SetClaim(const std::string& key, const Claim& claim);
 
+  // An allocation that a scheduler has chosen for a pod.
+  struct Assumption {
+    Allocation allocation;
+    std::string pod_uid;
+    bool doubtful = false;  // its write has an unknown result, so any successor must adopt it
+  };
   // REQUIRES: the claim is known, not allocated and not assumed.
-  void Assume(const std::string& key, const Allocation& allocation);
+  void Assume(const std::string& key, const Allocation& allocation, const std::string& pod_uid);
   // Takes the assumption back; no effect if there is none.
   void Withdraw(const std::string& key);
-  // The assumed allocation; null if there is none.
-  const Allocation* FindAssumed(const std::string& key) const;
-  // Marks an assumption whose write has an unknown result, which its successor must adopt.
+  // Null: nothing is assumed.
+  const Assumption* FindAssumed(const std::string& key) const;
+  // No effect if nothing is assumed.
   void SetDoubtful(const std::string& key);
-  bool IsDoubtful(const std::string& key) const;
 
   const Features& features() const { return inventory_.features(); }
   // Null: there is no such claim.
@@ -81,12 +86,11 @@ class DeviceIndex {
 
   struct Held {
     Claim claim;
-    std::optional<Allocation> assumed;
-    bool doubtful = false;
+    std::optional<Assumption> assumed;
     // In the inventory.
     const Allocation* allocation() const {
       if (claim->allocation) return &*claim->allocation;
-      return assumed ? &*assumed : nullptr;
+      return assumed ? &assumed->allocation : nullptr;
     }
   };
 

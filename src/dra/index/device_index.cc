@@ -181,14 +181,11 @@ DeviceIndex::Affected DeviceIndex::SetClaim(const std::string& key, const Claim&
     node.empty() ? void(affected.all = true) : affected.nodes.push_back(node);
   };
   const auto known = claims_.find(key);
-  Held next{claim, {}, false};
+  Held next{claim, {}};
   if (known != claims_.end()) {
     Held& before = known->second;
     const bool successor = claim == nullptr || claim->uid != before.claim->uid;
-    if (!successor && !claim->allocation) {
-      next.assumed = before.assumed;
-      next.doubtful = before.doubtful;
-    }
+    if (!successor && !claim->allocation) next.assumed = before.assumed;
     const Allocation* had = before.allocation();
     const Allocation* has = claim == nullptr ? nullptr : next.allocation();
     const bool same =
@@ -217,11 +214,11 @@ DeviceIndex::Affected DeviceIndex::SetClaim(const std::string& key, const Claim&
   return affected;
 }
 
-void DeviceIndex::Assume(const std::string& key, const Allocation& allocation) {
+void DeviceIndex::Assume(const std::string& key, const Allocation& allocation,
+                         const std::string& pod_uid) {
   Held& held = claims_.at(key);
   inventory_.Allocate(held.claim->uid, allocation);
-  held.assumed = allocation;
-  held.doubtful = false;
+  held.assumed = {allocation, pod_uid, false};
 }
 
 void DeviceIndex::Withdraw(const std::string& key) {
@@ -229,10 +226,9 @@ void DeviceIndex::Withdraw(const std::string& key) {
   if (found == claims_.end() || !found->second.assumed) return;
   inventory_.Release(found->second.claim->uid);
   found->second.assumed.reset();
-  found->second.doubtful = false;
 }
 
-const Allocation* DeviceIndex::FindAssumed(const std::string& key) const {
+const DeviceIndex::Assumption* DeviceIndex::FindAssumed(const std::string& key) const {
   const auto found = claims_.find(key);
   const bool assumed = found != claims_.end() && found->second.assumed.has_value();
   return assumed ? &*found->second.assumed : nullptr;
@@ -240,12 +236,7 @@ const Allocation* DeviceIndex::FindAssumed(const std::string& key) const {
 
 void DeviceIndex::SetDoubtful(const std::string& key) {
   const auto found = claims_.find(key);
-  if (found != claims_.end()) found->second.doubtful = found->second.assumed.has_value();
-}
-
-bool DeviceIndex::IsDoubtful(const std::string& key) const {
-  const auto found = claims_.find(key);
-  return found != claims_.end() && found->second.doubtful;
+  if (found != claims_.end() && found->second.assumed) found->second.assumed->doubtful = true;
 }
 
 const DeviceIndex::Claim& DeviceIndex::FindClaim(const std::string& key) const {

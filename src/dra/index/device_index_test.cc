@@ -103,7 +103,7 @@ TEST_F(DeviceIndexTest, AssumptionOutlastsOtherChangesOfTheClaim) {
   const auto claim = ClaimOf("a");
   index_.SetClaim("x/a", claim);
   const auto stored = Allocated(claim, "p");
-  index_.Assume("x/a", *stored->allocation);
+  index_.Assume("x/a", *stored->allocation, "p");
   auto with_finalizer = std::make_shared<ResourceClaim>(*claim);
   with_finalizer->finalizers = {"f"};
   EXPECT_TRUE(index_.SetClaim("x/a", with_finalizer).nodes.empty());
@@ -117,19 +117,19 @@ TEST_F(DeviceIndexTest, AssumptionOutlastsOtherChangesOfTheClaim) {
 
 TEST_F(DeviceIndexTest, SuccessorOfTheSameNameEndsAnAssumption) {
   index_.SetClaim("x/a", ClaimOf("a"));
-  index_.Assume("x/a", *Allocated(ClaimOf("a"), "p")->allocation);
+  index_.Assume("x/a", *Allocated(ClaimOf("a"), "p")->allocation, "p");
   index_.SetDoubtful("x/a");
-  EXPECT_TRUE(index_.IsDoubtful("x/a"));
+  EXPECT_TRUE(index_.FindAssumed("x/a")->doubtful);
   auto successor = std::make_shared<ResourceClaim>(*ClaimOf("a"));
   successor->uid = "later";
   EXPECT_EQ(index_.SetClaim("x/a", successor).nodes, std::vector<std::string>{"n"});
-  EXPECT_FALSE(index_.IsDoubtful("x/a"));
+  EXPECT_EQ(index_.FindAssumed("x/a"), nullptr);
   EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kAllocated);
 }
 
 TEST_F(DeviceIndexTest, WithdrawnAssumptionFreesTheDevices) {
   index_.SetClaim("x/a", ClaimOf("a"));
-  index_.Assume("x/a", *Allocated(ClaimOf("a"), "p")->allocation);
+  index_.Assume("x/a", *Allocated(ClaimOf("a"), "p")->allocation, "p");
   EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kDoesNotFit);
   index_.Withdraw("x/a");
   EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kAllocated);

@@ -68,27 +68,36 @@ Verdict VerdictOf(const AllocationOutcome& outcome) {
   return Verdict::Fits();
 }
 
-// Which claims the pod needs. An allocation that this scheduler has assumed for another pod counts
-// once it is stored; one in doubt counts as allocated, so that it is written again.
+// Moves open claims whose allocation is assumed for this pod, or in doubt, to those that are
+// allocated. An allocation that is assumed for another pod counts once it is stored.
+std::optional<Verdict> AdoptAssumed(const Pod& pod, const DeviceIndex& index,
+                                    WantedClaims& claims) {
+  std::optional<Verdict> verdict;
+  std::erase_if(claims.open, [&](const auto& claim) {
+    const DeviceIndex::Assumption* assumed = index.FindAssumed(claim->Key());
+    if (assumed == nullptr) return false;
+    if (!assumed->doubtful && assumed->pod_uid != pod.meta.uid) {
+      verdict = Verdict::Unresolvable(
+          codes::kResourceClaimInUse,
+          fmt::format("resourceclaim \"{}\" is being allocated for another pod", claim->Key()));
+      return false;
+    }
+    auto adopted = std::make_shared<dra::ResourceClaim>(*claim);
+    adopted->allocation = assumed->allocation;
+    claims.allocated.push_back(std::move(adopted));
+    return true;
+  });
+  return verdict;
+}
+
+// The claims that the pod needs, or why no node can serve them.
 std::variant<Wanted, Verdict> Prepare(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
   const cluster::ClusterContext& around = snapshot.around();
   auto found = FindWantedClaims(pod, around);
   if (auto* verdict = std::get_if<Verdict>(&found)) return std::move(*verdict);
   Wanted wanted{std::get<WantedClaims>(std::move(found)), nullptr, around.device_classes,
                 IndexOf(snapshot)};
-  std::erase_if(wanted.claims.open, [&](const auto& claim) {
-    if (!wanted.index->IsDoubtful(claim->Key())) return false;
-    auto adopted = std::make_shared<dra::ResourceClaim>(*claim);
-    adopted->allocation = *wanted.index->FindAssumed(claim->Key());
-    wanted.claims.allocated.push_back(std::move(adopted));
-    return true;
-  });
-  for (const auto& claim : wanted.claims.open) {
-    if (wanted.index->FindAssumed(claim->Key()) == nullptr) continue;
-    return Verdict::Unresolvable(
-        codes::kResourceClaimInUse,
-        fmt::format("resourceclaim \"{}\" is being allocated for another pod", claim->Key()));
-  }
+  if (auto verdict = AdoptAssumed(pod, *wanted.index, wanted.claims)) return *std::move(verdict);
   if (wanted.claims.open.empty()) return wanted;
   wanted.open = std::make_shared<const dra::PreparedClaims>(wanted.claims.open, wanted.FindClass(),
                                                             wanted.index->features());
@@ -176,8 +185,8 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
   }
   AssumedClaims assumed;
   for (const auto& claim : wanted.claims.allocated) {
-    const bool doubtful = wanted.index->IsDoubtful(claim->Key());
-    assumed.changes.push_back({claim, *claim->allocation, doubtful});
+    const bool unsure = wanted.index->FindAssumed(claim->Key()) != nullptr;
+    assumed.changes.push_back({claim, *claim->allocation, unsure});
   }
   if (wanted.open != nullptr) {
     const AllocationOutcome outcome =
@@ -192,7 +201,7 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
     const std::string key = change.claim->Key();
     if (shared != nullptr) {
       wanted.index->Withdraw(key);
-      wanted.index->Assume(key, change.allocation);
+      wanted.index->Assume(key, change.allocation, pod.meta.uid);
     } else {  // the snapshot is the only record
       auto after = std::make_shared<dra::ResourceClaim>(*change.claim);
       after->allocation = change.allocation;
@@ -242,12 +251,14 @@ std::vector<codec::ApiRequest> DynamicResources::PostFilter(
   for (const std::string& key : ClaimKeysOf(pod)) {
     const dra::ResourceClaim* claim = snapshot.around().device_claims.Find(key);
     if (claim == nullptr || claim->deleted) continue;
-    const auto& index = snapshot.around().devices;
     if (IsAllocatedTo(*claim, pod)) {
       writes.push_back(ClearWrite(*claim));
-    } else if (index != nullptr && index->IsDoubtful(key) && !claim->allocation) {
-      writes.push_back(StatusWrite(*claim, claim->resource_version, index->FindAssumed(key), pod));
+      continue;
     }
+    const auto& index = snapshot.around().devices;
+    const auto* assumed = index == nullptr ? nullptr : index->FindAssumed(key);
+    if (assumed == nullptr || !assumed->doubtful) continue;
+    writes.push_back(StatusWrite(*claim, claim->resource_version, &assumed->allocation, pod));
   }
   return writes;
 }

@@ -113,10 +113,9 @@ class DynamicResourcesTest : public ::testing::Test {
   // The claim as the API server stores it after the writes of PreBind.
   std::shared_ptr<const dra::ResourceClaim> Stored(const std::string& name, const Pod& pod) {
     auto stored = std::make_shared<dra::ResourceClaim>(*ClaimOf(name));
-    const dra::Allocation* assumed =
-        engine_.snapshot().around().devices->FindAssumed(stored->Key());
+    const auto* assumed = engine_.snapshot().around().devices->FindAssumed(stored->Key());
     EXPECT_NE(assumed, nullptr);
-    if (assumed != nullptr) stored->allocation = *assumed;
+    if (assumed != nullptr) stored->allocation = assumed->allocation;
     stored->reserved_for = {{"", "pods", pod.meta.name, pod.meta.uid}};
     stored->finalizers = {"resource.kubernetes.io/delete-protection"};
     stored->resource_version = "9";
@@ -268,6 +267,19 @@ TEST_F(DynamicResourcesTest, AllocationInDoubtIsWrittenAgain) {
   ASSERT_TRUE(Assume(pod, "a", again).fits());
   PreBind(pod, again);
   EXPECT_EQ(PreBind(pod, again).writes.size(), 1u);
+}
+
+// Filters run again while a pod is being bound, after its node changed.
+TEST_F(DynamicResourcesTest, OwnAssumptionDoesNotKeepAPodAway) {
+  Put(ClaimOf("c"));
+  const Pod pod = Claiming("p", "c");
+  CycleState state, again;
+  ASSERT_TRUE(Assume(pod, "a", state).fits());
+  ClusterSnapshot without = engine_.snapshot();
+  ASSERT_TRUE(without.Unbind(pod, "a").ok());
+  EXPECT_TRUE(framework_.PreFilter(pod, without).verdict.fits());
+  EXPECT_EQ(framework_.PreFilter(Claiming("q", "c"), without).verdict.code,
+            codes::kResourceClaimInUse);
 }
 
 TEST_F(DynamicResourcesTest, AllocationThatWasNotSentIsTakenBack) {
