@@ -6,7 +6,9 @@
 //
 //   nos-scheduler-load KUBECONFIG SCHEDULER_NAME NODES PODS WORKLOAD
 //
-// WORKLOAD: plain, slices (a MIG slice each), spread (by host and zone), anti (one pod of an app
+// WORKLOAD: plain, slices (a MIG slice each), claims (a ResourceClaim each, for a MIG slice of the
+// smallest profile; GPUs as NVIDIA's driver publishes them), claims3 (the same with three profiles
+// in turn), spread (by host and zone), anti (one pod of an app
 // per node), partition (a MIG slice each, on GPUs without instances; this program plays the agents,
 // which create them at once). Prints the time from the scheduler's start until the watch has shown
 // every pod bound, the resulting pods per second, and the time from the first binding to the last,
@@ -14,7 +16,8 @@
 //
 // SCHEDULER_NAME nobody: no scheduler runs; this program itself binds every pod, to one node after
 // the other and on 32 threads, which measures the API server's throughput without any decision.
-// With workload partition it first writes each pod's node into its status, as nos scheduler does,
+// Of a claim it writes the finalizer and an allocation first, as a scheduler does. With workload
+// partition it first writes each pod's node into its status, as nos scheduler does,
 // and creates no instances.
 //
 // WORKLOAD one: pods arrive one by one. Prints the time from the moment the watch shows a pod until
@@ -35,6 +38,7 @@
 
 #include "base/clock.h"
 #include "base/wake_signal.h"
+#include "bench/nvidia_slices.h"
 #include "cluster/annotations.h"
 #include "cluster/objects.h"
 #include "gpu/catalogue.h"
@@ -47,11 +51,45 @@ namespace {
 
 constexpr const char* kNamespace = "load";  // also the name of the Lease
 constexpr int kZones = 3, kApps = 10, kGpus = 8;
+constexpr const char* kProfiles[] = {"1g.10gb", "2g.20gb", "3g.40gb"};
 constexpr const char* kNobody = "nobody";  // scheduler name for runs without a scheduler
+const kube::Resource kClasses{"resource.k8s.io", "v1", "deviceclasses", "DeviceClass", false};
+const kube::Resource kSlices{"resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false};
+const kube::Resource kClaims{"resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", true};
 constexpr const char* kStatusLayout = "nos.nebuly.com/status-layout-";
 
 std::string NodeName(int i) { return fmt::format("load-{:05}", i); }
 std::string PodName(int i) { return fmt::format("pod-{:05}", i); }
+
+bool Claims(const std::string& workload) { return workload.starts_with("claims"); }
+
+std::string ClaimName(int i) { return fmt::format("claim-{:05}", i); }
+
+// The claim of the i-th pod.
+Json ClaimOf(int i, const std::string& workload) {
+  const char* profile = kProfiles[workload == "claims3" ? i % 3 : 0];
+  const std::string selector =
+      fmt::format("device.attributes['gpu.nvidia.com'].profile == '{}'", profile);
+  const Json exactly = {{"deviceClassName", "mig.nvidia.com"},
+                        {"selectors", JsonArray{{{"cel", {{"expression", selector}}}}}}};
+  return {{"apiVersion", "resource.k8s.io/v1"},
+          {"kind", "ResourceClaim"},
+          {"metadata", {{"namespace", kNamespace}, {"name", ClaimName(i)}}},
+          {"spec",
+           {{"devices", {{"requests", JsonArray{{{"name", "slice"}, {"exactly", exactly}}}}}}}}};
+}
+
+Json ClassOfSlices() {
+  return {
+      {"apiVersion", "resource.k8s.io/v1"},
+      {"kind", "DeviceClass"},
+      {"metadata", {{"name", "mig.nvidia.com"}}},
+      {"spec",
+       {{"selectors", JsonArray{{{"cel",
+                                  {{"expression",
+                                    "device.driver == 'gpu.nvidia.com' && "
+                                    "device.attributes['gpu.nvidia.com'].type == 'mig'"}}}}}}}}};
+}
 
 Json NodeOf(int i, const std::string& workload) {
   const std::string name = NodeName(i);
@@ -82,6 +120,9 @@ Json PodOf(int i, const std::string& workload, const std::string& scheduler) {
   JsonObject spec = {
       {"schedulerName", scheduler},
       {"containers", JsonArray{{{"name", "main"}, {"image", "app:1"}, {"resources", resources}}}}};
+  if (Claims(workload)) {
+    spec["resourceClaims"] = JsonArray{{{"name", "gpu"}, {"resourceClaimName", ClaimName(i)}}};
+  }
   const Json same = {{"matchLabels", {{"app", app}}}};
   if (workload == "spread") {
     JsonArray constraints;
@@ -128,6 +169,12 @@ Status CreateNodes(kube::Client& client, int nodes, const std::string& workload)
   std::vector<Json> objects;
   for (int i = 0; i < nodes; ++i) objects.push_back(NodeOf(i, workload));
   NOS_RETURN_IF_ERROR(CreateAll(client, kube::kNodes, objects));
+  if (Claims(workload)) {
+    NOS_RETURN_IF_ERROR(CreateAll(client, kClasses, {ClassOfSlices()}));
+    for (int i = 0; i < nodes; ++i) {
+      NOS_RETURN_IF_ERROR(CreateAll(client, kSlices, bench::NvidiaSlices(NodeName(i))));
+    }
+  }
   // The API server gives a new node a not-ready taint; no other component would remove it.
   std::vector<kube::NamedPatch> ready;
   for (const Json& node : objects) {
@@ -247,8 +294,12 @@ class Watched {
 // Binds all pods during its lifetime.
 class Binders {
  public:
-  Binders(kube::Client& client, int nodes, int pods, bool nominates)
-      : client_(client), nodes_(nodes), pods_(pods), nominates_(nominates) {
+  Binders(kube::Client& client, int nodes, int pods, const std::string& workload)
+      : client_(client),
+        nodes_(nodes),
+        pods_(pods),
+        nominates_(workload == "partition"),
+        allocates_(Claims(workload)) {
     for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { Run(); });
   }
   bool failed() const { return failed_; }
@@ -258,7 +309,8 @@ class Binders {
 
   void Run() {
     for (int i = next_++; i < pods_ && !failed_; i = next_++) {
-      if (!Bind(PodName(i), NodeName(i % nodes_)).ok()) failed_ = true;
+      const bool ready = !allocates_ || Allocate(i, NodeName(i % nodes_)).ok();
+      if (!ready || !Bind(PodName(i), NodeName(i % nodes_)).ok()) failed_ = true;
     }
   }
 
@@ -272,9 +324,33 @@ class Binders {
     return client_.Bind(kNamespace, pod, node);
   }
 
+  // The two writes of a scheduler. The pod's uid is made up: the API server does not look.
+  Status Allocate(int i, const std::string& node) {
+    const std::string claim = ClaimName(i);
+    const Json finalizer = {
+        {"metadata", {{"finalizers", JsonArray{"resource.kubernetes.io/delete-protection"}}}}};
+    NOS_RETURN_IF_ERROR(
+        client_.Patch(kClaims, kNamespace, claim, kube::PatchType::kMerge, finalizer).status());
+    const Json field = {{"key", "metadata.name"}, {"operator", "In"}, {"values", JsonArray{node}}};
+    const Json terms = JsonArray{{{"matchFields", JsonArray{field}}}};
+    const Json result = {{"request", "slice"},
+                         {"driver", "gpu.nvidia.com"},
+                         {"pool", node},
+                         {"device", "gpu-0-mig-1g10gb-0"}};
+    const Json status = {
+        {"allocation",
+         {{"devices", {{"results", JsonArray{result}}}},
+          {"nodeSelector", {{"nodeSelectorTerms", terms}}}}},
+        {"reservedFor",
+         JsonArray{{{"resource", "pods"}, {"name", PodName(i)}, {"uid", PodName(i)}}}}};
+    return client_
+        .Patch(kClaims, kNamespace, claim, kube::PatchType::kMerge, {{"status", status}}, "status")
+        .status();
+  }
+
   kube::Client& client_;
   const int nodes_, pods_;
-  const bool nominates_;
+  const bool nominates_, allocates_;
   std::atomic<int> next_{0};
   std::atomic<bool> failed_{false};
   std::vector<std::jthread> threads_;  // last: they use the others
@@ -285,6 +361,11 @@ Status MeasureThroughput(kube::Client& client, const std::string& scheduler, int
   std::vector<Json> objects;
   for (int i = 0; i < pods; ++i) objects.push_back(PodOf(i, workload, scheduler));
   NOS_RETURN_IF_ERROR(CreateAll(client, kube::kPods, objects));
+  if (Claims(workload)) {
+    std::vector<Json> claims;
+    for (int i = 0; i < pods; ++i) claims.push_back(ClaimOf(i, workload));
+    NOS_RETURN_IF_ERROR(CreateAll(client, kClaims, claims));
+  }
   Watched watched;
   Agents agents(watched.bell());
   watched.Pump(client);
@@ -292,7 +373,7 @@ Status MeasureThroughput(kube::Client& client, const std::string& scheduler, int
   Time began;
   if (scheduler == kNobody) {
     began = watched.Now();
-    binders.emplace(client, nodes, pods, workload == "partition");
+    binders.emplace(client, nodes, pods, workload);
   } else {
     NOS_RETURN_IF_ERROR(AwaitStart(client));
   }
