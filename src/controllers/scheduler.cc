@@ -157,6 +157,12 @@ void Scheduler::ApplyWatchEvents(const reconcile::Listers& view, Time now) {
         {ClusterEvent::Kind::kContext, {}, {}, {}, {}, change.kind, change.before, change.after},
         now);
   }
+  // A pod that waits for the devices of a pod that left goes first, as in RetryNominated.
+  if (!changes.around.empty()) {
+    const std::vector<Pod> released = departed_.OnClaims();
+    Released(released, now);
+    for (const Pod& pod : released) RetryNominated(pod->node_name);
+  }
   for (const auto& change : changes.nodes) ApplyNode(change.before, change.after, now);
   if (!changes.around.empty() || !changes.nodes.empty()) foreign_.OnClusterChange(now);
   for (const auto& change : changes.pods) ApplyPod(change.before, change.after, now);

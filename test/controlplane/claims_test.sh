@@ -165,6 +165,23 @@ within 60 bound large 3
 within 60 bound small 3
 sound
 
+say "a pod of higher priority evicts one other, and gets its device"
+expect deleted k delete pods --all -n team
+within 60 claims 0
+expect created from "
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: urgent}
+value: 1000
+$(pods 14 low small)" k create
+within 60 bound low 14
+expect created from "$(pods 1 urgent small | sed 's/^spec:$/&\n  priorityClassName: urgent/')" k create
+within 60 bound urgent 1
+sleep 1
+bound low 13 || fail "more than one pod was evicted"
+expect '^1$' bash -c "'$kubectl' get events -n team -o 'jsonpath={range .items[*]}{.reason}{\"\n\"}{end}' | grep -cx Preempted"
+sound
+
 say "a claim by name is shared by the pods that use it"
 expect deleted k delete pods --all -n team
 within 60 claims 0

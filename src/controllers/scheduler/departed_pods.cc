@@ -9,6 +9,7 @@
 #include "cluster/annotations.h"
 #include "cluster/resource_names.h"
 #include "cluster/resources.h"
+#include "dra/objects.h"
 #include "scheduling/lost_node.h"
 #include "scheduling/preemption.h"
 
@@ -22,6 +23,10 @@ constexpr int64_t kMaxGraceSeconds = int64_t{24} * 3600;
 constexpr Duration kReportDelay = std::chrono::seconds(2);
 // How often a stand-in on a lost or absent node is looked at, and when an absent node is given up.
 constexpr Duration kRecheck = std::chrono::minutes(1), kAbsent = std::chrono::hours(1);
+
+bool HoldsAny(const cluster::ResourceVector& held) {
+  return std::ranges::any_of(held.entries(), [](const auto& entry) { return entry.second > 0; });
+}
 
 bool IsGpuResource(cluster::ResourceId id) {
   static const cluster::ResourceId kWhole = cluster::InternResource(cluster::kWholeGpuResource);
@@ -62,6 +67,7 @@ DepartedPods::Pod MakeStandIn(const cluster::Pod& pod, const cluster::ResourceVe
   stand_in->meta.created = pod.meta.created;
   stand_in->meta.deleted = now;
   stand_in->node_name = pod.node_name;
+  stand_in->claims = pod.claims;
   stand_in->priority = pod.priority;
   stand_in->phase = "Running";
   cluster::Condition ending;
@@ -84,9 +90,7 @@ DepartedPods::Pod MakeStandIn(const cluster::Pod& pod, const cluster::ResourceVe
 
 void DepartedPods::Add(const cluster::Pod& pod, Time now) {
   const cluster::ResourceVector held = Unreported(pod, engine_.snapshot());
-  const bool any =
-      std::ranges::any_of(held.entries(), [](const auto& entry) { return entry.second > 0; });
-  if (!any) return;
+  if (!HoldsAny(held) && !HoldsClaims(pod)) return;
   Pod stand_in = MakeStandIn(pod, held, now);
   if (engine_.snapshot().Find(pod.node_name) != nullptr) Count(stand_in);
   Log(LogLevel::kInfo, "holding GPUs of a Pod that was deleted before it ended",
@@ -117,6 +121,16 @@ bool DepartedPods::AgentReports(const StandIn& stand_in) const {
          });
 }
 
+bool DepartedPods::HoldsClaims(const cluster::Pod& pod) const {
+  const auto& claims = engine_.snapshot().around().device_claims;
+  return std::ranges::any_of(pod.claims, [&](const cluster::PodClaim& entry) {
+    const dra::ResourceClaim* claim = claims.Find(pod.meta.ns + "/" + entry.claim);
+    return claim != nullptr && claim->allocation &&
+           std::ranges::any_of(claim->reserved_for,
+                               [&](const auto& user) { return user.uid == pod.meta.uid; });
+  });
+}
+
 Duration DepartedPods::Longest(const StandIn& stand_in) const {
   const Duration longest = stand_in.grace + kSlack;
   return AgentReports(stand_in) ? std::min(longest, agent_patience_) : longest;
@@ -132,7 +146,8 @@ std::vector<DepartedPods::Pod> DepartedPods::OnNode(const Node& before, const No
     if (before == nullptr) Count(stand_in.pod);
     if (scheduling::IsLost(*after)) continue;
     if (back) stand_in.until = now + Longest(stand_in);
-    if (reported && !back && now >= stand_in.since + kReportDelay && AgentReports(stand_in)) {
+    if (reported && !back && now >= stand_in.since + kReportDelay && AgentReports(stand_in) &&
+        !HoldsClaims(*stand_in.pod)) {
       over.push_back(key);
     }
   }
@@ -149,13 +164,23 @@ std::vector<DepartedPods::Pod> DepartedPods::OnNodeRemoved(const std::string& no
   return uncounted;
 }
 
+std::vector<DepartedPods::Pod> DepartedPods::OnClaims() {
+  std::vector<std::string> over;
+  for (const auto& [key, stand_in] : stand_ins_) {
+    const cluster::Pod& pod = *stand_in.pod;
+    const bool claims_only = !pod.claims.empty() && !HoldsAny(cluster::RequestsOf(pod));
+    if (claims_only && !HoldsClaims(pod)) over.push_back(key);
+  }
+  return Remove(over);
+}
+
 std::vector<DepartedPods::Pod> DepartedPods::TakeExpired(Time now) {
   std::vector<std::string> over;
   for (auto& [key, stand_in] : stand_ins_) {
     if (now < stand_in.until) continue;
     const cluster::NodeInfo* node = engine_.snapshot().Find(stand_in.pod->node_name);
     const bool absent = node == nullptr;
-    if ((absent && now < stand_in.since + kAbsent) ||
+    if (HoldsClaims(*stand_in.pod) || (absent && now < stand_in.since + kAbsent) ||
         (!absent && scheduling::IsLost(*node->node))) {
       stand_in.until = now + kRecheck;
     } else {

@@ -19,6 +19,10 @@
 // While the node is lost or absent neither time runs, because its kubelet does not know of the
 // deletion. A stand-in on an absent node uses no quota; it counts again if the node returns.
 //
+// Devices that the pod claims stay in use until its ResourceClaims are released, which the claims
+// show. A stand-in remains until then, so that pods for which others were evicted wait for the
+// devices instead of evicting more.
+//
 // Owned by one thread.
 #pragma once
 
@@ -50,6 +54,8 @@ class DepartedPods {
   std::vector<Pod> OnNode(const Node& before, const Node& after, Time now);
   // The engine has removed the node. Returns the stand-ins that no longer use their quota.
   std::vector<Pod> OnNodeRemoved(const std::string& node);
+  // ResourceClaims have changed.
+  std::vector<Pod> OnClaims();
   std::vector<Pod> TakeExpired(Time now);
   std::optional<Time> NextDue() const;
 
@@ -63,6 +69,8 @@ class DepartedPods {
   void Count(const Pod& stand_in);
   void Uncount(const std::string& key);
   bool AgentReports(const StandIn& stand_in) const;
+  // A claim of the pod is still reserved for it.
+  bool HoldsClaims(const cluster::Pod& pod) const;
   Duration Longest(const StandIn& stand_in) const;
 
   std::vector<Pod> Remove(const std::vector<std::string>& keys);
