@@ -224,7 +224,8 @@ void Scheduler::ApplyPod(const Pod& before, const Pod& after, Time now) {
 
   // 2. Bring the engine and the queue up to date.
   after == nullptr ? engine_.RemovePod(key) : engine_.SetPod(after);
-  if (gone && RunsSomewhere(before)) departed_.Add(*before, now);
+  const bool ends = RunsSomewhere(before) && (gone || !RunsSomewhere(after));
+  if (ends) departed_.Add(*before, gone, now);
   const SchedulerProfile* profile = profiles_.Find(*known);
   if (pending && profile != nullptr) Enqueue(before, after, *profile, now);
   if (pending && profile == nullptr) foreign_.OnPod(after, now);

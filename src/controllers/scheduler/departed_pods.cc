@@ -88,13 +88,16 @@ DepartedPods::Pod MakeStandIn(const cluster::Pod& pod, const cluster::ResourceVe
 
 }  // namespace
 
-void DepartedPods::Add(const cluster::Pod& pod, Time now) {
-  const cluster::ResourceVector held = Unreported(pod, engine_.snapshot());
+void DepartedPods::Add(const cluster::Pod& pod, bool gone, Time now) {
+  cluster::ResourceVector held;
+  if (gone) held = Unreported(pod, engine_.snapshot());
   if (!HoldsAny(held) && !HoldsClaims(pod)) return;
   Pod stand_in = MakeStandIn(pod, held, now);
   if (engine_.snapshot().Find(pod.node_name) != nullptr) Count(stand_in);
-  Log(LogLevel::kInfo, "holding GPUs of a Pod that was deleted before it ended",
-      {{"pod", pod.Key()}, {"node", pod.node_name}});
+  if (HoldsAny(held)) {
+    Log(LogLevel::kInfo, "holding GPUs of a Pod that was deleted before it ended",
+        {{"pod", pod.Key()}, {"node", pod.node_name}});
+  }
   const std::string key = stand_in->Key();
   const Duration grace =
       std::chrono::seconds(std::clamp<int64_t>(pod.grace_seconds, 0, kMaxGraceSeconds));

@@ -4,7 +4,7 @@
 // (UnexpectedAdmissionError).
 //
 //   DepartedPods departed(engine, terminating, agent_patience);
-//   departed.Add(pod, now);                              // the pod has left the engine
+//   departed.Add(pod, gone, now);                        // the pod has left the engine
 //   for (const Pod& pod : departed.OnNode(before, after, now)) Wake(pod);
 //   for (const Pod& pod : departed.TakeExpired(now)) Wake(pod);
 //
@@ -19,8 +19,8 @@
 // While the node is lost or absent neither time runs, because its kubelet does not know of the
 // deletion. A stand-in on an absent node uses no quota; it counts again if the node returns.
 //
-// Devices that the pod claims stay in use until its ResourceClaims are released, which the claims
-// show. A stand-in remains until then, so that pods for which others were evicted wait for the
+// Devices that a pod claims stay in use until its ResourceClaims are released, even if it ended; the
+// claims show it. A stand-in remains until then, so that pods for which others were evicted wait for the
 // devices instead of evicting more.
 //
 // Owned by one thread.
@@ -47,8 +47,9 @@ class DepartedPods {
   DepartedPods(scheduling::Engine& engine, TerminatingPods& terminating, Duration agent_patience)
       : engine_(engine), terminating_(terminating), agent_patience_(agent_patience) {}
 
-  // REQUIRES: the pod had a node and is no longer in the engine.
-  void Add(const cluster::Pod& pod, Time now);
+  // `gone`: its object vanished; otherwise the kubelet reported that it ended. REQUIRES: the pod had
+  // a node and is no longer in the engine.
+  void Add(const cluster::Pod& pod, bool gone, Time now);
   // They change the engine and return the stand-ins that they removed from it. The engine has
   // `after` already. A null `before`: the node is new.
   std::vector<Pod> OnNode(const Node& before, const Node& after, Time now);

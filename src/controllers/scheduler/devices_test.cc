@@ -1,0 +1,159 @@
+// Pods with ResourceClaims: the writes for a claim, and what happens when they fail.
+#include <string>
+
+#include "controllers/scheduler/fixture_test.h"
+
+namespace nos::controllers {
+namespace {
+
+// Nodes "a" and "b" with one device each, and a scheduler that runs as in a cluster.
+class SchedulerDevicesTest : public SchedulerFixture {
+ protected:
+  void SetUp() override {
+    for (const char* node : {"a", "b"}) {
+      CpuNode(node, "9");
+      Slice(node);
+    }
+    api_.Put({{"apiVersion", "resource.k8s.io/v1"},
+              {"kind", "DeviceClass"},
+              {"metadata", {{"name", "any"}}},
+              {"spec", JsonObject{}}});
+  }
+  void Slice(const std::string& node) {
+    api_.Put({{"apiVersion", "resource.k8s.io/v1"},
+              {"kind", "ResourceSlice"},
+              {"metadata", {{"name", node}}},
+              {"spec",
+               {{"driver", "d.io"},
+                {"nodeName", node},
+                {"pool", {{"name", node}, {"generation", 1}, {"resourceSliceCount", 1}}},
+                {"devices", JsonArray{{{"name", "d0"}}}}}}});
+  }
+  // A pod, and a claim of its name for one device.
+  void Pod(const std::string& name, int priority = 0) {
+    api_.Put({{"apiVersion", "resource.k8s.io/v1"},
+              {"kind", "ResourceClaim"},
+              {"metadata", {{"namespace", "ml"}, {"name", name}, {"uid", name + "-claim"}}},
+              {"spec",
+               {{"devices",
+                 {{"requests", JsonArray{{{"name", "r"},
+                                          {"exactly",
+                                           {{"deviceClassName", "any"},
+                                            {"allocationMode", "ExactCount"},
+                                            {"count", 1}}}}}}}}}}});
+    PutPod(name, "cpu", "1", priority);
+    ChangePod(name, [&](Json& pod) {
+      MakeObject(pod, "spec")["resourceClaims"] =
+          JsonArray{{{"name", "gpu"}, {"resourceClaimName", name}}};
+    });
+  }
+  const Json& Claim(const std::string& name) { return *api_.Find("resourceclaims", "ml/" + name); }
+  bool IsAllocated(const std::string& name) {
+    return nos::Find(Claim(name), "status", "allocation") != nullptr;
+  }
+  // The claim controller of Kubernetes, once the claim's pod has ended.
+  void Release(const std::string& name) {
+    Json claim = Claim(name);
+    claim.get_object()["status"] = JsonObject{};
+    api_.Put(claim);
+  }
+  void RunFor(Duration time) {
+    const Time end = clock_.Now() + time;
+    while (clock_.Now() < end) {
+      Run();
+      clock_.AdvanceTo(std::min(end, clock_.Now() + seconds(5)));
+    }
+    Run();
+  }
+};
+
+TEST_F(SchedulerDevicesTest, PodIsBoundAfterItsClaimIsAllocated) {
+  Pod("p");
+  Run();
+  EXPECT_NE(NodeOf("p"), "");
+  EXPECT_EQ(*nos::Find(Claim("p"), "metadata", "finalizers"),
+            Json(JsonArray{"resource.kubernetes.io/delete-protection"}));
+  const Json& result =
+      nos::Find(Claim("p"), "status", "allocation", "devices", "results")->get_array().at(0);
+  EXPECT_EQ(FindString(result, "pool"), NodeOf("p"));
+  const Json& user = nos::Find(Claim("p"), "status", "reservedFor")->get_array().at(0);
+  EXPECT_EQ(FindString(user, "uid"), "p-uid");
+}
+
+TEST_F(SchedulerDevicesTest, EveryDeviceIsGivenOnce) {
+  for (const char* name : {"p", "q", "r"}) Pod(name);
+  Run();
+  int bound = 0;
+  std::string waiting;
+  for (const char* name : {"p", "q", "r"}) {
+    NodeOf(name).empty() ? void(waiting = name) : void(++bound);
+  }
+  EXPECT_EQ(bound, 2);
+  EXPECT_FALSE(IsAllocated(waiting));
+  const std::string ended = NodeOf("p").empty() ? "q" : "p", node = NodeOf(ended);
+  api_.Remove("pods", "ml/" + ended);
+  Run();
+  EXPECT_EQ(NodeOf(waiting), "") << "the claim of the pod that ended is allocated";
+  Release(ended);
+  RunFor(seconds(20));
+  EXPECT_EQ(NodeOf(waiting), node);
+}
+
+TEST_F(SchedulerDevicesTest, RefusedAllocationIsTriedAgain) {
+  const auto refused = kube::Refuse(api_, "PATCH", "/status", kube::HttpStatus(409, "conflict"), 1);
+  Pod("p");
+  RunFor(seconds(60));
+  EXPECT_EQ(*refused, 1);
+  EXPECT_NE(NodeOf("p"), "");
+  EXPECT_TRUE(IsAllocated("p"));
+}
+
+// The API server may have stored the allocation, or store it later.
+TEST_F(SchedulerDevicesTest, UnansweredAllocationKeepsItsDevice) {
+  Slice("a");
+  Cordon("b");
+  kube::Refuse(api_, "PATCH", "/resourceclaims/p/status", Status(Code::kDeadline, "no answer"), 1);
+  Pod("p", 5);
+  Run();
+  Pod("q");
+  RunFor(seconds(60));
+  EXPECT_EQ(NodeOf("p"), "a");
+  EXPECT_EQ(NodeOf("q"), "");
+  EXPECT_FALSE(IsAllocated("q"));
+}
+
+TEST_F(SchedulerDevicesTest, FailedBindingReleasesTheDevicesForAnotherNode) {
+  Cordon("b");
+  kube::Refuse(api_, "POST", "/binding", kube::HttpStatus(500, "no"));
+  Pod("p");
+  RunFor(seconds(20));
+  ASSERT_TRUE(IsAllocated("p"));
+  api_.intercept = nullptr;
+  Cordon("a");
+  Json back = *api_.Find("nodes", "b");
+  MakeObject(back, "spec")["unschedulable"] = false;
+  api_.Put(back);
+  RunFor(seconds(120));
+  EXPECT_EQ(NodeOf("p"), "b");
+}
+
+TEST_F(SchedulerDevicesTest, PreemptorWaitsUntilTheClaimOfItsVictimIsReleased) {
+  Pod("p");
+  Pod("q");
+  Run();
+  ASSERT_NE(NodeOf("p"), "");
+  ASSERT_NE(NodeOf("q"), "");
+  Pod("urgent", 100);
+  RunFor(seconds(60));
+  const bool p_gone = NodeOf("p") == "gone", q_gone = NodeOf("q") == "gone";
+  EXPECT_NE(p_gone, q_gone) << "exactly one pod is evicted";
+  EXPECT_EQ(NodeOf("urgent"), "");
+  Pod("late", 50);
+  Release(p_gone ? "p" : "q");
+  RunFor(seconds(20));
+  EXPECT_NE(NodeOf("urgent"), "");
+  EXPECT_EQ(NodeOf("late"), "") << "an earlier nomination goes first";
+}
+
+}  // namespace
+}  // namespace nos::controllers
