@@ -35,12 +35,15 @@ constexpr Row kRows[] = {
     {"pod", "spec.containers.resources.claims", "name", "", kApply},
     {"pod", "status.podIPs", "ip", "", kBoth},
     {"pod", "status.hostIPs", "ip", "", kStrategic},
+    {"pod", "status.resourceClaimStatuses", "name", "", kBoth},
     {"nodes", "spec.podCIDRs", "", "", kBoth},
     {"nodes", "status.addresses", "type", "", kBoth},
     {"services", "spec.ports", "port", "protocol", kBoth},
     {"serviceaccounts", "secrets", "name", "", kBoth},
     {"validatingwebhookconfigurations.admissionregistration.k8s.io", "webhooks", "name", "", kBoth},
     {"mutatingwebhookconfigurations.admissionregistration.k8s.io", "webhooks", "name", "", kBoth},
+    {"resourceclaims.resource.k8s.io", "status.reservedFor", "uid", "", kBoth},
+    {"resourceclaims.resource.k8s.io", "status.devices.conditions", "type", "", kApply},
     {"endpointslices.discovery.k8s.io", "ports", "name", "", kStrategic},
 };
 

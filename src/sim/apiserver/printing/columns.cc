@@ -56,6 +56,24 @@ Column RatioColumn(std::string name, std::string ready, std::string wanted) {
           }};
 }
 
+// "pending", "allocated,reserved", "deleted,allocated".
+Json ClaimState(const Json& claim, Time /*now*/) {
+  const auto has = [&claim](std::string_view part, std::string_view field) {
+    const Json* value = Find(claim, part, field);
+    return value != nullptr && !value->is_null() && *value != JsonArray();
+  };
+  const bool deleted = has("metadata", "deletionTimestamp");
+  std::vector<std::string> states;
+  if (deleted) states.emplace_back("deleted");
+  if (has("status", "allocation")) {
+    states.emplace_back("allocated");
+    if (has("status", "reservedFor")) states.emplace_back("reserved");
+  } else if (!deleted) {
+    states.emplace_back("pending");
+  }
+  return TextCell(Join(states, ","));
+}
+
 std::vector<Column> Middle(const ResourceType& type) {
   const std::string_view kind = type.kind;
   if (kind == "Namespace") return {PathColumn("Status", ".status.phase", "")};
@@ -109,6 +127,11 @@ std::vector<Column> Middle(const ResourceType& type) {
             PathColumn("StorageClass", ".spec.storageClassName", "")};
   }
   if (kind == "StorageClass") return {PathColumn("Provisioner", ".provisioner")};
+  if (kind == "ResourceClaim") return {{"State", "string", "", 0, ClaimState}};
+  if (kind == "ResourceSlice") {
+    return {PathColumn("Node", ".spec.nodeName", ""), PathColumn("Driver", ".spec.driver", ""),
+            PathColumn("Pool", ".spec.pool.name", "")};
+  }
   if (kind == "RuntimeClass") return {PathColumn("Handler", ".handler")};
   return {};
 }

@@ -182,6 +182,22 @@ void DefaultDefinition(Json& definition) {
   Default(MakeObject(definition, "spec", "conversion"), "strategy", "None");
 }
 
+void DefaultDeviceRequest(JsonObject& request) {
+  DefaultText(request, "allocationMode", "ExactCount");
+  if (request["allocationMode"] == "ExactCount") Default(request, "count", 1);
+  ForEach(request, "tolerations",
+          [](JsonObject& toleration) { DefaultText(toleration, "operator", "Equal"); });
+}
+
+void DefaultClaimSpec(JsonObject& spec) {
+  JsonObject* devices = Member(spec, "devices");
+  if (devices == nullptr) return;
+  ForEach(*devices, "requests", [](JsonObject& request) {
+    if (JsonObject* exactly = Member(request, "exactly")) DefaultDeviceRequest(*exactly);
+    ForEach(request, "firstAvailable", DefaultDeviceRequest);
+  });
+}
+
 void DefaultTemplate(const ResourceType& type, Json& object) {
   Json* at = &object;
   std::string_view path = type.pod_template;
@@ -200,6 +216,8 @@ void DefaultBuiltIn(const ResourceType& type, Json& object) {
   if (kind == "Secret") DefaultSecret(object);
   if (kind == "Namespace") DefaultNamespace(object);
   if (kind == "CustomResourceDefinition") DefaultDefinition(object);
+  if (kind == "ResourceClaim") DefaultClaimSpec(MakeObject(object, "spec"));
+  if (kind == "ResourceClaimTemplate") DefaultClaimSpec(MakeObject(object, "spec", "spec"));
   if (kind == "Node") MakeObject(object, "spec");
   if (kind == "Job") DefaultJobSpec(MakeObject(object, "spec"));
   if (kind == "CronJob") DefaultJobSpec(MakeObject(object, "spec", "jobTemplate", "spec"));

@@ -24,7 +24,8 @@ struct BuiltIn {
   std::string_view pod_template;
 };
 
-// Names, short names, scopes and categories from `kubectl api-resources` of Kubernetes 1.32.
+// Names, short names, scopes and categories from `kubectl api-resources` of Kubernetes 1.32;
+// resource.k8s.io as in 1.37.
 constexpr BuiltIn kBuiltIns[] = {
     {"", "v1", "configmaps", "configmap", "ConfigMap", "cm", 0, ""},
     {"", "v1", "endpoints", "endpoints", "Endpoints", "ep", 0, ""},
@@ -79,6 +80,15 @@ constexpr BuiltIn kBuiltIns[] = {
     {"rbac.authorization.k8s.io", "v1", "rolebindings", "rolebinding", "RoleBinding", "", kAnyName,
      ""},
     {"rbac.authorization.k8s.io", "v1", "roles", "role", "Role", "", kAnyName, ""},
+    {"resource.k8s.io", "v1", "deviceclasses", "deviceclass", "DeviceClass", "",
+     kCluster | kGeneration, ""},
+    {"resource.k8s.io", "v1", "devicetaintrules", "devicetaintrule", "DeviceTaintRule", "",
+     kCluster | kStatus | kGeneration, ""},
+    {"resource.k8s.io", "v1", "resourceclaims", "resourceclaim", "ResourceClaim", "", kStatus, ""},
+    {"resource.k8s.io", "v1", "resourceclaimtemplates", "resourceclaimtemplate",
+     "ResourceClaimTemplate", "", 0, ""},
+    {"resource.k8s.io", "v1", "resourceslices", "resourceslice", "ResourceSlice", "",
+     kCluster | kGeneration, ""},
     {"scheduling.k8s.io", "v1", "priorityclasses", "priorityclass", "PriorityClass", "pc",
      kCluster | kGeneration, ""},
     {"storage.k8s.io", "v1", "csinodes", "csinode", "CSINode", "", kCluster, ""},

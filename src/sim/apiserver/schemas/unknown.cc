@@ -25,7 +25,13 @@ void PruneMessage(const Message& message, Json& value, const std::string& path,
 void PruneField(const FieldRule& rule, Json& value, const std::string& path,
                 std::vector<std::string>& unknown) {
   if (rule.shape == Shape::kOne) return PruneMessage(*rule.message, value, path, unknown);
-  if (rule.shape != Shape::kList || !value.is_array()) return;  // maps have no messages as values
+  if (rule.shape == Shape::kMap && value.is_object()) {
+    for (auto& [key, entry] : value.get_object()) {
+      const std::string at = fmt::format("{}[{}]", path, std::string_view(key));
+      PruneMessage(*rule.message, entry, at, unknown);
+    }
+  }
+  if (rule.shape != Shape::kList || !value.is_array()) return;
   for (size_t i = 0; i < value.get_array().size(); ++i) {
     PruneMessage(*rule.message, value.get_array()[i], fmt::format("{}[{}]", path, i), unknown);
   }

@@ -182,6 +182,7 @@ void ValidateDefinition(const Json& object, Causes& causes) {
 void ValidateKind(const ResourceType& type, const Json& object, const Json* old, Causes& causes) {
   const std::string_view kind = type.kind;
   if (!type.pod_template.empty()) ValidateWorkload(type, object, old, causes);
+  if (type.group == "resource.k8s.io") return ValidateDevices(type, object, old, causes);
   if (kind == "Node") ValidateNode(object, causes);
   if (kind == "ConfigMap" || kind == "Secret") {
     ValidateStringMap(object, "data", causes);

@@ -188,6 +188,38 @@ Json FixedPart(const Json& pod) {
   return fixed;
 }
 
+// The claims of the pod, and that containers use only these.
+void ValidateResourceClaims(const Json& spec, const std::string& path, Causes& causes) {
+  std::set<std::string_view> names;
+  const JsonArray& claims = ListAt(spec, "resourceClaims");
+  for (size_t i = 0; i < claims.size(); ++i) {
+    const std::string at = Indexed(path + ".resourceClaims", i);
+    const std::string_view name = FindString(claims[i], "name");
+    if (!IsDnsLabel(name)) causes.Invalid(at + ".name", name, "is not a DNS label");
+    if (!names.insert(name).second) causes.Duplicate(at + ".name", name);
+    const bool claim = !FindString(claims[i], "resourceClaimName").empty();
+    const bool from_template = !FindString(claims[i], "resourceClaimTemplateName").empty();
+    if (claim == from_template) {
+      causes.Invalid(at, "",
+                     "exactly one of `resourceClaimName`, `resourceClaimTemplateName` is required");
+    }
+  }
+  for (const std::string_view list : {"containers", "initContainers"}) {
+    const JsonArray& containers = ListAt(spec, list);
+    for (size_t i = 0; i < containers.size(); ++i) {
+      const Json* resources = Find(containers[i], "resources");
+      if (resources == nullptr || !resources->is_object()) continue;
+      for (const Json& used : ListAt(*resources, "claims")) {
+        const std::string_view name = FindString(used, "name");
+        if (names.contains(name)) continue;
+        causes.Invalid(
+            fmt::format("{}.resources.claims", Indexed(fmt::format("{}.{}", path, list), i)), name,
+            "is not in spec.resourceClaims");
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void ValidatePodSpec(const Json& pod, const std::string& path, Causes& causes) {
@@ -202,6 +234,7 @@ void ValidatePodSpec(const Json& pod, const std::string& path, Causes& causes) {
   ValidateContainers(*spec, "containers", path, volumes, names, causes);
   ValidateContainers(*spec, "initContainers", path, volumes, names, causes);
   ValidateTolerations(*spec, path, causes);
+  ValidateResourceClaims(*spec, path, causes);
   const std::string_view restart = FindString(*spec, "restartPolicy");
   if (!IsOneOf(restart, {"Always", "OnFailure", "Never"})) {
     causes.Unsupported(path + ".restartPolicy", restart, "\"Always\", \"OnFailure\", \"Never\"");

@@ -33,6 +33,9 @@ void ValidatePodUpdate(const Json& pod, const Json& old, Causes& causes);
 // All kinds except pods.
 void ValidateKind(const ResourceType& type, const Json& object, const Json* old, Causes& causes);
 
+// The kinds of resource.k8s.io.
+void ValidateDevices(const ResourceType& type, const Json& object, const Json* old, Causes& causes);
+
 // All checks above. Refusal: 422.
 Check Validate(const ResourceType& type, const Json& object, const Json* old);
 

@@ -20,9 +20,14 @@ namespace nos::sim {
 const std::string_view kWireSchema = R"(
 Affinity 1:nodeAffinity:NodeAffinity 2:podAffinity:PodAffinity 3:podAntiAffinity:PodAntiAffinity
 AggregationRule 1:clusterRoleSelectors:*LabelSelector
+AllocatedDeviceStatus 1:driver:s 2:pool:s 3:device:s 7:shareID:s 4:conditions:*Condition 5:data:R
+ 6:networkData:NetworkDeviceData
+AllocationResult 1:devices:DeviceAllocationResult 3:nodeSelector:NodeSelector
+ 5:allocationTimestamp:T
 AppArmorProfile 1:type:s 2:localhostProfile:s
 AttachedVolume 1:name:s 2:devicePath:s
 Binding 1:metadata:ObjectMeta 2:target:ObjectReference
+CELDeviceSelector 1:expression:s
 CSINode 1:metadata:ObjectMeta 2:spec:CSINodeSpec 3:status:O
 CSINodeDriver 1:name:s 2:nodeID:s 3:topologyKeys:*s 4:allocatable:VolumeNodeResources
 CSINodeSpec 1:drivers:*CSINodeDriver
@@ -33,6 +38,9 @@ CSIPersistentVolumeSource 1:driver:s 2:volumeHandle:s 3:readOnly:b 4:fsType:s 5:
 CSIVolumeSource 1:driver:s 2:readOnly:b 3:fsType:s 4:volumeAttributes:%s
  5:nodePublishSecretRef:LocalObjectReference
 Capabilities 1:add:*s 2:drop:*s
+CapacityRequestPolicy 1:default:Q 3:validValues:*Q 4:validRange:CapacityRequestPolicyRange
+CapacityRequestPolicyRange 1:min:Q 2:max:Q 3:step:Q
+CapacityRequirements 1:requests:%Q
 ClientIPConfig 1:timeoutSeconds:i
 ClusterRole 1:metadata:ObjectMeta 2:rules:*PolicyRule 3:aggregationRule:AggregationRule
 ClusterRoleBinding 1:metadata:ObjectMeta 2:subjects:*Subject 3:roleRef:RoleRef
@@ -57,6 +65,7 @@ ContainerExtendedResourceRequest 1:containerName:s 2:resourceName:s 3:requestNam
 ContainerImage 1:names:*s 2:sizeBytes:i
 ContainerPort 1:name:s 2:hostPort:i 3:containerPort:i 4:protocol:s 5:hostIP:s
 ContainerResizePolicy 1:resourceName:s 2:restartPolicy:s
+ContainerResourceClaim 1:name:s 2:request:s
 ContainerRestartRule 1:action:s 2:exitCodes:ContainerRestartRuleOnExitCodes
 ContainerRestartRuleOnExitCodes 1:operator:s 2:values:*i
 ContainerState 1:waiting:ContainerStateWaiting 2:running:ContainerStateRunning
@@ -71,6 +80,8 @@ ContainerStatus 1:name:s 2:state:ContainerState 3:lastState:ContainerState 4:rea
  14:allocatedResourcesStatus:*ResourceStatus 15:stopSignal:s
 ContainerUser 1:linux:LinuxContainerUser
 ControllerRevision 1:metadata:ObjectMeta 2:data:R 3:revision:i
+Counter 1:value:Q
+CounterSet 1:name:s 2:counters:%Counter
 CronJob 1:metadata:ObjectMeta 2:spec:CronJobSpec 3:status:CronJobStatus
 CronJobSpec 1:schedule:s 8:timeZone:s 2:startingDeadlineSeconds:i 3:concurrencyPolicy:s 4:suspend:b
  5:jobTemplate:JobTemplateSpec 6:successfulJobsHistoryLimit:i 7:failedJobsHistoryLimit:i
@@ -116,6 +127,39 @@ DeploymentStatus 1:observedGeneration:i 2:replicas:i 3:updatedReplicas:i 7:ready
  4:availableReplicas:i 5:unavailableReplicas:i 9:terminatingReplicas:i
  6:conditions:*DeploymentCondition 8:collisionCount:i
 DeploymentStrategy 1:type:s 2:rollingUpdate:RollingUpdateDeployment
+Device 1:name:s 2:attributes:%DeviceAttribute 3:capacity:%DeviceCapacity
+ 4:consumesCounters:*DeviceCounterConsumption 5:nodeName:s 6:nodeSelector:NodeSelector 7:allNodes:b
+ 8:taints:*DeviceTaint 9:bindsToNode:b 10:bindingConditions:*s 11:bindingFailureConditions:*s
+ 12:allowMultipleAllocations:b 14:nodeAllocatableResources:%NodeAllocatableResource
+DeviceAllocationConfiguration 1:source:s 2:requests:*s 3:deviceConfiguration:^DeviceConfiguration
+DeviceAllocationResult 1:results:*DeviceRequestAllocationResult
+ 2:config:*DeviceAllocationConfiguration
+DeviceAttribute 2:int:i 3:bool:b 4:string:s 5:version:s 6:ints:*i 7:bools:*b 8:strings:*s
+ 9:versions:*s
+DeviceCapacity 1:value:Q 2:requestPolicy:CapacityRequestPolicy
+DeviceClaim 1:requests:*DeviceRequest 2:constraints:*DeviceConstraint
+ 3:config:*DeviceClaimConfiguration
+DeviceClaimConfiguration 1:requests:*s 2:deviceConfiguration:^DeviceConfiguration
+DeviceClass 1:metadata:ObjectMeta 2:spec:DeviceClassSpec
+DeviceClassConfiguration 1:deviceConfiguration:^DeviceConfiguration
+DeviceClassSpec 1:selectors:*DeviceSelector 2:config:*DeviceClassConfiguration
+ 4:extendedResourceName:s
+DeviceConfiguration 1:opaque:OpaqueDeviceConfiguration
+DeviceConstraint 1:requests:*s 2:matchAttribute:s 3:distinctAttribute:s
+DeviceCounterConsumption 1:counterSet:s 2:counters:%Counter
+DeviceRequest 1:name:s 2:exactly:ExactDeviceRequest 3:firstAvailable:*DeviceSubRequest
+DeviceRequestAllocationResult 1:request:s 2:driver:s 3:pool:s 4:device:s 5:adminAccess:b
+ 6:tolerations:*DeviceToleration 7:bindingConditions:*s 8:bindingFailureConditions:*s 9:shareID:s
+ 10:consumedCapacity:%Q 11:skipNodeOperations:*s
+DeviceSelector 1:cel:CELDeviceSelector
+DeviceSubRequest 1:name:s 2:deviceClassName:s 3:selectors:*DeviceSelector 4:allocationMode:s
+ 5:count:i 6:tolerations:*DeviceToleration 7:capacity:CapacityRequirements
+DeviceTaint 1:key:s 2:value:s 3:effect:s 4:timeAdded:T
+DeviceTaintRule 1:metadata:ObjectMeta 2:spec:DeviceTaintRuleSpec 3:status:DeviceTaintRuleStatus
+DeviceTaintRuleSpec 1:deviceSelector:DeviceTaintSelector 2:taint:DeviceTaint
+DeviceTaintRuleStatus 1:conditions:*Condition
+DeviceTaintSelector 2:driver:s 3:pool:s 4:device:s
+DeviceToleration 1:key:s 2:operator:s 3:value:s 4:effect:s 5:tolerationSeconds:i
 DiscoveryEndpointPort 1:name:s 2:protocol:s 3:port:i 4:appProtocol:s
 DownwardAPIProjection 1:items:*DownwardAPIVolumeFile
 DownwardAPIVolumeFile 1:path:s 2:fieldRef:ObjectFieldSelector
@@ -159,6 +203,8 @@ EventsEvent 1:metadata:ObjectMeta 2:eventTime:U 3:series:EventsEventSeries 4:rep
  14:deprecatedLastTimestamp:T 15:deprecatedCount:i
 EventsEventSeries 1:count:i 2:lastObservedTime:U
 Eviction 1:metadata:ObjectMeta 2:deleteOptions:DeleteOptions
+ExactDeviceRequest 1:deviceClassName:s 2:selectors:*DeviceSelector 3:allocationMode:s 4:count:i
+ 5:adminAccess:b 6:tolerations:*DeviceToleration 7:capacity:CapacityRequirements
 ExecAction 1:command:*s
 FCVolumeSource 1:targetWWNs:*s 2:lun:i 3:fsType:s 4:readOnly:b 5:wwids:*s
 FileKeySelector 1:volumeName:s 2:path:s 3:key:s 4:optional:b
@@ -228,6 +274,7 @@ Namespace 1:metadata:ObjectMeta 2:spec:NamespaceSpec 3:status:NamespaceStatus
 NamespaceCondition 1:type:s 2:status:s 4:lastTransitionTime:T 5:reason:s 6:message:s
 NamespaceSpec 1:finalizers:*s
 NamespaceStatus 1:phase:s 2:conditions:*NamespaceCondition
+NetworkDeviceData 1:interfaceName:s 2:ips:*s 3:hardwareAddress:s
 NetworkPolicy 1:metadata:ObjectMeta 2:spec:NetworkPolicySpec
 NetworkPolicyEgressRule 1:ports:*NetworkPolicyPort 2:to:*NetworkPolicyPeer
 NetworkPolicyIngressRule 1:ports:*NetworkPolicyPort 2:from:*NetworkPolicyPeer
@@ -239,6 +286,9 @@ Node 1:metadata:ObjectMeta 2:spec:NodeSpec 3:status:NodeStatus
 NodeAddress 1:type:s 2:address:s
 NodeAffinity 1:requiredDuringSchedulingIgnoredDuringExecution:NodeSelector
  2:preferredDuringSchedulingIgnoredDuringExecution:*PreferredSchedulingTerm
+NodeAllocatableMapping 1:capacityKey:s 2:capacityMultiplier:Q 3:deviceMultiplier:Q
+NodeAllocatableOverhead 1:perPod:Q 2:perContainer:Q
+NodeAllocatableResource 3:mapping:NodeAllocatableMapping 4:overhead:NodeAllocatableOverhead
 NodeCondition 1:type:s 2:status:s 3:lastHeartbeatTime:T 4:lastTransitionTime:T 5:reason:s
  6:message:s
 NodeConfigSource 2:configMap:ConfigMapNodeConfigSource
@@ -269,6 +319,7 @@ ObjectMeta 1:name:s 2:generateName:s 3:namespace:s 4:selfLink:s 5:uid:s 6:resour
  17:managedFields:*ManagedFieldsEntry
 ObjectReference 1:kind:s 2:namespace:s 3:name:s 4:uid:s 5:apiVersion:s 6:resourceVersion:s
  7:fieldPath:s
+OpaqueDeviceConfiguration 1:driver:s 2:parameters:R
 Overhead 1:podFixed:%Q
 OwnerReference 5:apiVersion:s 1:kind:s 3:name:s 4:uid:s 6:controller:b 7:blockOwnerDeletion:b
 PersistentVolume 1:metadata:ObjectMeta 2:spec:PersistentVolumeSpec 3:status:PersistentVolumeStatus
@@ -372,10 +423,21 @@ ReplicationControllerCondition 1:type:s 2:status:s 3:lastTransitionTime:T 4:reas
 ReplicationControllerSpec 1:replicas:i 4:minReadySeconds:i 2:selector:%s 3:template:PodTemplateSpec
 ReplicationControllerStatus 1:replicas:i 2:fullyLabeledReplicas:i 4:readyReplicas:i
  5:availableReplicas:i 3:observedGeneration:i 6:conditions:*ReplicationControllerCondition
-ResourceClaim 1:name:s 2:request:s
+ResourceClaim 1:metadata:ObjectMeta 2:spec:ResourceClaimSpec 3:status:ResourceClaimStatus
+ResourceClaimConsumerReference 1:apiGroup:s 3:resource:s 4:name:s 5:uid:s
+ResourceClaimSpec 1:devices:DeviceClaim
+ResourceClaimStatus 1:allocation:AllocationResult 2:reservedFor:*ResourceClaimConsumerReference
+ 4:devices:*AllocatedDeviceStatus
+ResourceClaimTemplate 1:metadata:ObjectMeta 2:spec:ResourceClaimTemplateSpec
+ResourceClaimTemplateSpec 1:metadata:ObjectMeta 2:spec:ResourceClaimSpec
 ResourceFieldSelector 1:containerName:s 2:resource:s 3:divisor:Q
 ResourceHealth 1:resourceID:s 2:health:s 6:message:s
-ResourceRequirements 1:limits:%Q 2:requests:%Q 3:claims:*ResourceClaim
+ResourcePool 1:name:s 2:generation:i 3:resourceSliceCount:i
+ResourceRequirements 1:limits:%Q 2:requests:%Q 3:claims:*ContainerResourceClaim
+ResourceSlice 1:metadata:ObjectMeta 2:spec:ResourceSliceSpec
+ResourceSliceSpec 1:driver:s 2:pool:ResourcePool 3:nodeName:s 4:nodeSelector:NodeSelector
+ 5:allNodes:b 6:devices:*Device 7:perDeviceNodeSelection:b 8:sharedCounters:*CounterSet
+ 9:partitionTypeAttribute:s 10:skipNodeOperations:*s
 ResourceStatus 1:name:s 2:resources:*ResourceHealth
 Role 1:metadata:ObjectMeta 2:rules:*PolicyRule
 RoleBinding 1:metadata:ObjectMeta 2:subjects:*Subject 3:roleRef:RoleRef
@@ -387,10 +449,10 @@ Rule 1:apiGroups:*s 2:apiVersions:*s 3:resources:*s 4:scope:s
 RuleWithOperations 1:operations:*s 2:rule:^Rule
 RuntimeClass 1:metadata:ObjectMeta 2:handler:s 3:overhead:Overhead 4:scheduling:Scheduling
 SELinuxOptions 1:user:s 2:role:s 3:type:s 4:level:s
-Scheduling 1:nodeSelector:%s 2:tolerations:*Toleration
 Scale 1:metadata:ObjectMeta 2:spec:ScaleSpec 3:status:ScaleStatus
 ScaleSpec 1:replicas:i
 ScaleStatus 1:replicas:i 2:selector:s
+Scheduling 1:nodeSelector:%s 2:tolerations:*Toleration
 SeccompProfile 1:type:s 2:localhostProfile:s
 Secret 1:metadata:ObjectMeta 5:immutable:b 2:data:%y 4:stringData:%s 3:type:s
 SecretEnvSource 1:localObjectReference:^LocalObjectReference 2:optional:b
