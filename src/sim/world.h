@@ -29,6 +29,7 @@
 #include "sim/world/checks/gang_checker.h"
 #include "sim/world/checks/move_checker.h"
 #include "sim/world/checks/quota_checker.h"
+#include "sim/world/node/claim_keeper.h"
 #include "sim/world/node/machine.h"
 #include "sim/world/node/pod_keeper.h"
 #include "sim/world/run/infrastructure.h"
@@ -201,6 +202,7 @@ class World {
   kube::Cache<cluster::Pod> pods_;
   kube::Cache<cluster::Node> nodes_;
   PodKeeper keeper_;
+  ClaimKeeper claim_keeper_;
   // The partitioner uses the first, the scheduler the second. The third partitions GPUs if needed.
   const std::unique_ptr<const scheduling::Framework> framework_, scheduler_framework_,
       partitioning_framework_;

@@ -53,6 +53,7 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
       pods_(kube::kPods, cluster::ReadPod),
       nodes_(kube::kNodes, cluster::ReadNode),
       keeper_(api_, clock_, log_, options_.keep_finished),
+      claim_keeper_(api_, clock_, log_),
       framework_(DefaultFramework(scheduling::PartitionedBy::kPartitioner)),
       scheduler_framework_(DefaultFramework(options_.partitioned_by)),
       partitioning_framework_(DefaultFramework(scheduling::PartitionedBy::kScheduler)),
@@ -241,6 +242,7 @@ void World::SkipTo(Time end) {
   while (queue_.Due(clock_.Now())) queue_.RunNext();
   SettleMachines();
   UntilNothingIsDone([this] { return Step({&keeper_, nullptr}); });
+  UntilNothingIsDone([this] { return Step({&claim_keeper_, nullptr}); });
   UntilNothingIsDone([this] { return Step({&infrastructure_, nullptr}); });
   // 2. Let each controller act once. In large clusters they skip calls (see world.h).
   constexpr size_t kNodesPerSkip = 100;
@@ -263,6 +265,7 @@ std::optional<Time> World::NextTime() const {
   consider(scheduler_host_ ? &scheduler_host_->process : nullptr);
   consider(autoscaler_host_ ? &autoscaler_host_->process : nullptr);
   consider(&keeper_);
+  consider(&claim_keeper_);
   consider(&infrastructure_);
   return next;
 }
@@ -272,6 +275,7 @@ void World::Settle() {
     std::vector<Acting> actors = OnNodes();
     for (const Acting& controller : Controllers()) actors.push_back(controller);
     actors.push_back({&keeper_, nullptr});
+    if (claim_keeper_.any()) actors.push_back({&claim_keeper_, nullptr});
     if (infrastructure_.any()) actors.push_back({&infrastructure_, nullptr});
     return Round(std::move(actors));
   });
@@ -321,6 +325,10 @@ bool World::Round(std::vector<Acting> actors) {
   bool did = false;
   for (const Acting& acting : actors) did |= Step(acting);
   nodes_.Pump(client_, clock_.Now());
+  if (!claim_keeper_.any()) {
+    claim_keeper_.Watch();
+    did |= claim_keeper_.any();
+  }
   std::erase_if(machines_, [](const auto& entry) { return entry.second->kubelet().removed(); });
   return did;
 }
