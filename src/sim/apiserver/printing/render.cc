@@ -53,10 +53,11 @@ Json RenderList(const ResourceType& type, const View& view, const std::vector<Ob
   items.reserve(objects.size());
   const bool partial = view.form == View::Form::kMetadata;
   for (Json& object : objects) {
-    // Items of built-in types omit kind and apiVersion, because the list has them.
+    // Items of built-in types omit kind and apiVersion, because the list has them. The other
+    // members keep their order: a real server writes spec before status.
     if (!partial && type.custom == nullptr) {
-      object.get_object().erase("apiVersion");
-      object.get_object().erase("kind");
+      object.get_object().stable_erase("apiVersion");
+      object.get_object().stable_erase("kind");
     }
     items.push_back(partial ? PartialMetadata(object) : std::move(object));
   }

@@ -119,6 +119,16 @@ TEST_F(WriteTest, SpecAndStatusAreWrittenSeparately) {
   EXPECT_EQ(FindString(status.body, "spec", "nodeName"), "");
 }
 
+TEST_F(WriteTest, ItemsOfListsHaveTheSpecBeforeTheStatus) {
+  AddPod("a");
+  const Json list = Get(kPodsPath).body;
+  std::vector<std::string> members;
+  for (const auto& [name, value] : Find(list, "items")->at(0).get_object()) {
+    members.emplace_back(name);
+  }
+  EXPECT_EQ(members, (std::vector<std::string>{"metadata", "spec", "status"}));
+}
+
 TEST_F(WriteTest, GenerationCountsChangesOfTheSpec) {
   const std::string path = "/apis/apps/v1/namespaces/default/deployments";
   const auto created = Post(path, R"({"metadata":{"name":"d"},"spec":{
