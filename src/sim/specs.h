@@ -59,6 +59,9 @@ struct NodeSpec {
   bool unschedulable = false;
   bool managed = true;  // has the label nos.nebuly.com/gpu-partitioning
   bool mps = false;     // the label's value is mps instead of mig
+  // Its GPUs are served by a driver of Dynamic Resource Allocation instead of an agent (world/node/
+  // claim_driver.h). REQUIRES: not managed.
+  bool dra = false;
   bool hybrid = false;  // the label's value is hybrid: each GPU has its own sharing mode and starts
                         // empty
   Quantity cpu = Quantity::FromValue(96);
@@ -72,6 +75,11 @@ struct NodeSpec {
 // Pods with a label, in a topology domain.
 struct OthersSpec {
   std::string topology_key, label, value;
+};
+
+// A ResourceClaim of a pod: `claim`, or one that is made from `template_name`.
+struct ClaimRefSpec {
+  std::string claim, template_name;
 };
 
 struct PodSpec {
@@ -95,6 +103,7 @@ struct PodSpec {
   bool host_ipc = false;
   std::string owner = {};  // name of a Job that recreates the pod after an eviction; empty: none
   std::vector<OthersSpec> near = {}, apart = {};  // pod affinity and anti-affinity
+  std::vector<ClaimRefSpec> claims = {};          // used by the first container
 };
 
 // "nvidia.com/mig-1g.5gb"; '+' becomes '.': "nvidia.com/mig-1g.5gb.me"; for a share

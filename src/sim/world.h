@@ -25,6 +25,7 @@
 #include "controllers/scheduler.h"
 #include "scheduling/plugin.h"
 #include "sim/api_server.h"
+#include "sim/world/checks/device_checker.h"
 #include "sim/world/checks/eviction_checker.h"
 #include "sim/world/checks/gang_checker.h"
 #include "sim/world/checks/move_checker.h"
@@ -140,6 +141,8 @@ class World {
   GangChecker& gangs() { return gangs_; }
   // The invariant checker for quotas; register quotas with it.
   QuotaChecker& quotas() { return quotas_; }
+  // The invariant checker for devices of claims.
+  const DeviceChecker& devices() const { return devices_; }
 
   // Violated invariants so far, as text; at most kMaxViolations.
   const std::vector<std::string>& violations() const { return violations_; }
@@ -217,6 +220,7 @@ class World {
   QuotaChecker quotas_;
   EvictionChecker evictions_{quotas_};
   MoveChecker moves_;
+  DeviceChecker devices_;
   Infrastructure infrastructure_;
   struct Controller;
   std::unique_ptr<Controller> partitioner_host_, scheduler_host_, autoscaler_host_;

@@ -50,6 +50,21 @@ Json ContainerJson(std::string_view name, JsonObject limits, JsonObject requests
       {"resources", JsonObject{{"limits", std::move(limits)}, {"requests", std::move(requests)}}}};
 }
 
+// "devices", "devices-1", ...
+std::string ClaimRefName(size_t i) { return i == 0 ? "devices" : fmt::format("devices-{}", i); }
+
+JsonArray ClaimsJson(const PodSpec& spec) {
+  JsonArray out;
+  for (size_t i = 0; i < spec.claims.size(); ++i) {
+    JsonObject claim = {{"name", ClaimRefName(i)}};
+    const ClaimRefSpec& from = spec.claims[i];
+    if (!from.claim.empty()) claim["resourceClaimName"] = from.claim;
+    if (!from.template_name.empty()) claim["resourceClaimTemplateName"] = from.template_name;
+    out.push_back(std::move(claim));
+  }
+  return out;
+}
+
 JsonArray ContainersJson(const PodSpec& spec) {
   JsonArray out;
   const size_t count = std::max<size_t>(1, spec.containers.size());
@@ -297,6 +312,14 @@ Json PodObject(const PodSpec& spec) {
   if (!spec.node_selector.empty()) pod_spec["nodeSelector"] = ToJson(spec.node_selector);
   if (!spec.tolerations.empty()) pod_spec["tolerations"] = TolerationsJson(spec.tolerations);
   if (!spec.node.empty()) pod_spec["nodeName"] = spec.node;
+  if (!spec.claims.empty()) {
+    JsonArray used;
+    for (size_t i = 0; i < spec.claims.size(); ++i) {
+      used.push_back(JsonObject{{"name", ClaimRefName(i)}});
+    }
+    pod_spec["resourceClaims"] = ClaimsJson(spec);
+    MakeObject(pod_spec["containers"].at(0), "resources")["claims"] = std::move(used);
+  }
   JsonObject affinity;
   if (!spec.near.empty()) affinity["podAffinity"] = RequiredTerms(spec.near);
   if (!spec.apart.empty()) affinity["podAntiAffinity"] = RequiredTerms(spec.apart);

@@ -93,6 +93,9 @@ TEST_F(ClaimKeeperTest, MakesAClaimForEachPodOfATemplate) {
   EXPECT_EQ(Claims(), 2U);
   ASSERT_TRUE(ClaimOf("a").starts_with("a-g-")) << ClaimOf("a");
   EXPECT_TRUE(ClaimOf("b").starts_with("b-g-"));
+  const auto pod = cluster::DecodePod(Pod("a"));
+  ASSERT_TRUE(pod.ok());
+  EXPECT_EQ(pod->claims.at(0).claim, ClaimOf("a")) << "as a scheduler reads it";
   const Json claim = Claim(ClaimOf("a"));
   EXPECT_EQ(FindString(claim, "metadata", "annotations", kPodClaimName), "g");
   EXPECT_EQ(FindString(claim, "metadata", "labels", "a"), "b");

@@ -86,6 +86,17 @@ void CheckPod(const NodeSpec& spec, const VirtualNode::RunningPod& pod,
   }
 }
 
+// What the driver has prepared for claims exists.
+void CheckClaims(const Machine& machine, const std::map<std::string, std::string>& devices,
+                 Problems& problems) {
+  if (machine.driver() == nullptr) return;
+  for (const auto& [uuid, claim] : machine.driver()->Held()) {
+    if (devices.contains(uuid) || !uuid.starts_with("MIG-")) continue;
+    problems.push_back(fmt::format("{}: claim {} has {}, which is not there",
+                                   machine.kubelet().name(), claim, uuid));
+  }
+}
+
 void CheckRefusal(const Machine& machine, const VirtualNode::RunningPod& pod, Time now,
                   Problems& problems) {
   if (pod.refused != now || pod.pod == nullptr) return;
@@ -249,6 +260,7 @@ Problems CheckMachine(const Machine& machine, Time now) {
   for (size_t gpu = 0; gpu < machine.gpu_count(); ++gpu) CheckLayout(machine, gpu, problems);
   const std::map<std::string, std::string> devices = Devices(machine);
   std::map<std::string, std::string> holders;
+  CheckClaims(machine, devices, problems);
   for (const auto& [uid, pod] : machine.kubelet().pods()) {
     CheckPod(machine.kubelet().spec(), pod, devices, holders, problems);
     CheckRefusal(machine, pod, now, problems);

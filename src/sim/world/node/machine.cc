@@ -36,6 +36,9 @@ std::string Describe(const SimAttempt& attempt) {
 
 Result<std::unique_ptr<Machine>> Machine::Make(const NodeSpec& spec, const Environment& env,
                                                const MachineTimes& times) {
+  if (spec.dra && (spec.managed || spec.mps || spec.hybrid)) {
+    return Invalid(fmt::format("node {}: its GPUs have two owners", spec.name));
+  }
   std::unique_ptr<Machine> machine(new Machine(spec, env, times));
   NOS_RETURN_IF_ERROR(machine->PlaceInstances(spec).Within("node " + spec.name));
   return machine;
@@ -61,12 +64,15 @@ Machine::Machine(const NodeSpec& spec, const Environment& env, const MachineTime
     models_.push_back(*model);
     // GPUs with shares from the start are in exclusive-process mode.
     const bool shared = spec.mps && !gpu.instances.empty();
+    const bool mig = spec.dra ? agent::NeedsReset(**model) : !spec.mps && !spec.hybrid;
     gpus.push_back(
-        {*model, ProductLabel(gpu.model), !spec.mps && !spec.hybrid,
+        {*model, ProductLabel(gpu.model), mig,
          shared ? device::ComputeMode::kExclusiveProcess : device::ComputeMode::kDefault});
   }
   if (gpus.empty()) return;
-  gpus_ = std::make_unique<device::SimGpus>(std::move(gpus), name_, Hooks(), times.devices);
+  gpus_ = std::make_unique<device::SimGpus>(std::move(gpus), name_,
+                                            spec.dra ? DriverHooks() : Hooks(), times.devices);
+  if (spec.dra) MakeDriver();
   if (spec.managed) MakeAgent(spec.mps || spec.hybrid);
 }
 
@@ -92,6 +98,13 @@ void Machine::MakeAgent(bool shares) {
       agent_transport_, reconcile::ForNode(name_), agent_life_, env_.clock, env_.log);
 }
 
+void Machine::MakeDriver() {
+  driver_ = std::make_unique<ClaimDriver>(
+      name_, *gpus_, models_, kubelet_transport_, env_.clock, env_.log,
+      [this](std::string problem) { Note({std::move(problem)}); });
+  kubelet_->SetClaimDriver(driver_.get());
+}
+
 // The agent keeps its state of shares only in memory, so a new agent starts without any.
 void Machine::MakeShares() {
   plain_.reset();
@@ -112,6 +125,10 @@ void Machine::MakeShares() {
 Status Machine::PlaceInstances(const NodeSpec& spec) {
   for (size_t i = 0; i < models_.size(); ++i) {
     const gpu::Model& model = this->model(i);
+    if (spec.dra && (!CanAnnounce(model) || !spec.gpus[i].instances.empty())) {
+      return Invalid(fmt::format(
+          "GPU {}: a node with dra has GPUs that start empty and whose engines are known", i));
+    }
     gpu::Occupancy on(model);
     const int index = static_cast<int>(i);
     for (const InstanceSpec& instance : spec.gpus[i].instances) {
@@ -260,6 +277,25 @@ device::SimHooks Machine::Hooks() {
           .on_reset = [this](const std::string& uuid) { OnReset(uuid); }};
 }
 
+device::SimHooks Machine::DriverHooks() {
+  return {.spend = [this](Duration time) { driver_->Spend(time); },
+          .fault =
+              [this](const SimAttempt& attempt) {
+                const bool create = attempt.kind == SimAttempt::Kind::kCreate;
+                const bool destroy = attempt.kind == SimAttempt::Kind::kDestroy;
+                int& fail = create ? fail_creates_ : fail_destroys_;
+                const bool fails = (create || destroy) && fail > 0;
+                if (fails) --fail;
+                env_.log.Note(driver_->name(), (fails ? "fault: " : "") + Describe(attempt));
+                if (!fails) return SimFault::kNone;
+                return create ? SimFault::kFails : SimFault::kBusy;
+              },
+          .held = {},
+          .busy = [this](const std::string& uuid) { return driver_->Holds(uuid); },
+          .on_destroy = {},
+          .on_reset = {}};
+}
+
 SimFault Machine::DrawFault(const SimAttempt& attempt) {
   const FaultRates& rates = env_.faults.rates();
   if (!agent_life_.alive) return SimFault::kFails;  // a dead process calls nothing
@@ -323,6 +359,7 @@ void Machine::Reboot() {
   lost_gpus_.clear();
   kubelet_->Reboot();
   if (gpus_ != nullptr) gpus_->Reboot();
+  if (driver_ != nullptr) driver_->Forget();
   if (agent_ != nullptr) agent_->Crash(times_.kubelet.boot);
 }
 

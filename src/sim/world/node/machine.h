@@ -14,6 +14,7 @@
 #include <string>
 
 #include "sim/world/events/process.h"
+#include "sim/world/node/claim_driver.h"
 #include "sim/world/node/environment.h"
 #include "sim/world/node/faulty_kubelet.h"
 #include "sim/world/node/faulty_transport.h"
@@ -47,6 +48,9 @@ class Machine {
   const device::SimGpus* gpus() const { return gpus_.get(); }
   Process* agent() { return agent_.get(); }
   const Process* agent() const { return agent_.get(); }
+  // The driver of Dynamic Resource Allocation; null unless the node has `dra`.
+  ClaimDriver* driver() { return driver_.get(); }
+  const ClaimDriver* driver() const { return driver_.get(); }
   // The GPUs as the agent sees them, including shares. Null under the conditions of gpus().
   device::Backend* backend();
   size_t gpu_count() const { return models_.size(); }
@@ -83,6 +87,8 @@ class Machine {
   Machine(const NodeSpec& spec, const Environment& env, const MachineTimes& times);
   Status PlaceInstances(const NodeSpec& spec);
   void MakeAgent(bool shares);
+  void MakeDriver();
+  device::SimHooks DriverHooks();
   void MakeShares();
   bool IsShared(size_t gpu) const;
   bool IsPlain(size_t gpu) const;
@@ -115,6 +121,7 @@ class Machine {
   device::GpuHealth health_;
   std::unique_ptr<FaultyKubelet> sockets_;
   std::unique_ptr<Process> agent_;
+  std::unique_ptr<ClaimDriver> driver_;
   int fail_creates_ = 0, fail_destroys_ = 0, fail_resets_ = 0;
   std::map<int, Time> lost_gpus_;
   std::set<int> lost_daemons_;

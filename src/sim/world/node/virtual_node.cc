@@ -42,6 +42,7 @@ void VirtualNode::StartKubelet() {
   pods_.clear();
   changes_.clear();
   offered_.clear();
+  claims_.Forget();
   kube::ReflectorOptions options;
   options.field_selector = "spec.nodeName=" + spec_.name;
   cache_ = std::make_unique<kube::Cache<cluster::Pod>>(kube::kPods, cluster::ReadPod,
@@ -132,7 +133,8 @@ void VirtualNode::Admit(const PodPtr& pod) {
   }
   entry.ending = EndingContainers(*pod);
   entry.status.initialized = entry.ending.empty();
-  entry.next = clock_.Now() + times_.start + InitTime(*pod);
+  entry.next = clock_.Now();
+  if (pod->claims.empty()) *entry.next += times_.start + InitTime(*pod);
   log_.Note(name(), fmt::format("admits {}{}", pod->Key(), Summary(entry.devices)));
 }
 
@@ -220,15 +222,36 @@ bool VirtualNode::Advance() {
   for (auto entry = pods_.begin(); entry != pods_.end(); ++entry) {
     RunningPod& pod = entry->second;
     if (!pod.next || *pod.next > clock_.Now()) continue;
-    EndStage(pod);
-    if (pod.pod == nullptr) pods_.erase(entry);
+    EndStage(entry->first, pod);
+    if (pod.stage == Stage::kFinished && pod.pod == nullptr) pods_.erase(entry);
     return true;
   }
   return false;
 }
 
-void VirtualNode::EndStage(RunningPod& pod) {
+// Has the pod's claims prepared before its start, and unprepared after its end. Returns true if
+// nothing is left to do, or to wait for.
+bool VirtualNode::SettleClaims(const std::string& uid, RunningPod& pod) {
+  const bool starts = pod.stage == Stage::kAdmitted;
+  if (starts && (pod.prepared || pod.pod->claims.empty())) return true;
+  const Result<Duration> wait = starts ? claims_.Prepare(*pod.pod) : claims_.Unprepare(uid);
+  if (!wait.ok()) {
+    log_.Note(name(),
+              fmt::format("cannot {} {}: {}", starts ? "start" : "end",
+                          pod.pod == nullptr ? "a pod" : pod.pod->Key(), wait.status().ToString()));
+    pod.next = clock_.Now() + times_.claims_retry;
+    return false;
+  }
+  if (!starts && *wait == Duration{}) return true;
+  pod.prepared = starts;
+  pod.next = clock_.Now() + *wait;
+  if (starts) *pod.next += times_.start + InitTime(*pod.pod);
+  return false;
+}
+
+void VirtualNode::EndStage(const std::string& uid, RunningPod& pod) {
   pod.next = std::nullopt;
+  if (!SettleClaims(uid, pod)) return;
   if (pod.stage == Stage::kAdmitted) return StartContainers(pod);
   pod.devices.clear();
   pod.status.finished = clock_.Now();

@@ -10,6 +10,9 @@
 //   does not report devices that init containers have beyond those of the others; they are free
 //   once the init containers have ended, although a real kubelet keeps them for the pod (kubernetes
 //   pkg/kubelet/cm/devicemanager).
+// - A pod with resource claims starts only after all its claims are allocated, reserved for it and
+//   prepared by the node's driver; until then it stays in ContainerCreating and is tried again
+//   every KubeletTimes::claims_retry. It has ended only after its claims are unprepared.
 // - Allocatable and capacity follow the offered devices, but only at the next sync
 //   (KubeletTimes::sync); a resource that is no longer offered drops to 0.
 // - Its Lease in kube-node-lease is renewed every 10 s.
@@ -40,6 +43,7 @@
 #include "sim/specs.h"
 #include "sim/world/events/actor.h"
 #include "sim/world/events/log.h"
+#include "sim/world/node/claim_manager.h"
 #include "sim/world/node/pod_status.h"
 
 namespace nos::sim {
@@ -52,6 +56,8 @@ struct KubeletTimes {
   Duration heartbeat = std::chrono::minutes(5);  // nodeStatusReportFrequency: writes an unchanged
                                                  // status
   Duration retry = std::chrono::seconds(1);      // after a failed request
+  // backOffPeriod of pkg/kubelet: after a failed attempt to start or end a pod.
+  Duration claims_retry = std::chrono::seconds(10);
 };
 
 class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kubelet::PodResources {
@@ -62,6 +68,7 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
     Stage stage = Stage::kAdmitted;
     std::vector<kubelet::DeviceAssignment> devices;  // empty once stopped
     std::vector<std::string> ending;                 // init containers; empty once they have ended
+    bool prepared = false;                           // its claims, if it has any
     PodStatusInput status;
     std::optional<Time> next;  // end of the stage
     // Time of a refusal for lack of devices although a scheduler had sent the pod.
@@ -94,6 +101,9 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
     pinned_[pod] = std::move(device_ids);
   }
 
+  // The driver that serves claims here; it must outlive the object.
+  void SetClaimDriver(ClaimDriver* driver) { claims_.SetDriver(driver); }
+
   const NodeSpec& spec() const { return spec_; }
   // By uid. The pods that really run here, whatever the API server has recorded so far.
   const std::map<std::string, RunningPod>& pods() const { return pods_; }
@@ -124,7 +134,8 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   std::vector<std::string> FreeDevices(const cluster::Pod& pod, std::string_view resource);
   void Stop(RunningPod& pod);
   bool Advance();
-  void EndStage(RunningPod& pod);
+  void EndStage(const std::string& uid, RunningPod& pod);
+  bool SettleClaims(const std::string& uid, RunningPod& pod);
   void StartContainers(RunningPod& pod);
   bool Write();
   Status WritePod(RunningPod& pod);
@@ -134,6 +145,7 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
 
   NodeSpec spec_;
   kube::Client client_;
+  ClaimManager claims_{client_};
   const Clock& clock_;
   EventLog& log_;
   Random random_;

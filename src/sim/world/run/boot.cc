@@ -54,7 +54,8 @@ bool World::Registered() {
     // Only the agent's report shows that a GPU is shared.
     const bool silent = ((spec.mps || spec.hybrid) && gpus.empty()) ||
                         !std::ranges::all_of(gpus, &cluster::Gpu::reported);
-    if (machine->gpus() == nullptr || !spec.managed || !silent) ++registered;
+    const bool announced = machine->driver() == nullptr || machine->driver()->announced();
+    if (announced && (machine->gpus() == nullptr || !spec.managed || !silent)) ++registered;
   }
   return registered >= machines_.size();
 }

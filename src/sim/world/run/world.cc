@@ -57,6 +57,7 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
       framework_(DefaultFramework(scheduling::PartitionedBy::kPartitioner)),
       scheduler_framework_(DefaultFramework(options_.partitioned_by)),
       partitioning_framework_(DefaultFramework(scheduling::PartitionedBy::kScheduler)),
+      devices_(api_),
       infrastructure_(Env(), moves_,
                       {.join = [this](const NodeSpec& node) { return AddNode(node); },
                        .leave = [this](const std::string& node) { RemoveForGood(node); }}) {
@@ -260,6 +261,7 @@ std::optional<Time> World::NextTime() const {
   for (const auto& [name, machine] : machines_) {
     consider(&machine->kubelet());
     consider(machine->agent());
+    consider(machine->driver());
   }
   consider(partitioner_host_ ? &partitioner_host_->process : nullptr);
   consider(scheduler_host_ ? &scheduler_host_->process : nullptr);
@@ -286,6 +288,7 @@ void World::SettleMachines() {
   for (const auto& entry : machines_) {
     Machine* const machine = entry.second.get();
     UntilNothingIsDone([this, machine] {
+      if (machine->driver() != nullptr && Step({machine->driver(), machine})) return true;
       const bool kubelet = Step({&machine->kubelet(), machine});
       return (machine->agent() != nullptr && Step({machine->agent(), machine})) || kubelet;
     });
@@ -307,6 +310,7 @@ std::vector<World::Acting> World::OnNodes() const {
   for (const auto& [name, machine] : machines_) {
     actors.push_back({&machine->kubelet(), machine.get()});
     if (machine->agent() != nullptr) actors.push_back({machine->agent(), machine.get()});
+    if (machine->driver() != nullptr) actors.push_back({machine->driver(), machine.get()});
   }
   return actors;
 }
@@ -346,6 +350,8 @@ void World::AfterStep(Machine* machine) {
   nodes_.Pump(client_, clock_.Now());
   pods_.Pump(client_, clock_.Now());
   JudgeMoves();
+  devices_.Watch(clock_.Now());
+  for (std::string& problem : devices_.TakeProblems()) Violation(std::move(problem));
   if (machine == nullptr) return JudgeGangs();
   for (std::string& problem : CheckMachine(*machine, clock_.Now())) Violation(std::move(problem));
 }

@@ -1,0 +1,239 @@
+#include "sim/world/node/claim_driver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/node_modes.h"
+#include "sim/world/node/claim_keeper.h"
+
+namespace nos::sim {
+namespace {
+
+constexpr Duration kRetry = std::chrono::seconds(1);
+
+const kube::Resource kSlices{"resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false};
+const kube::Resource kClasses{"resource.k8s.io", "v1", "deviceclasses", "DeviceClass", false};
+
+const JsonArray& ListOf(const Json* list) {
+  static const JsonArray kNone;
+  return list != nullptr && list->is_array() ? list->get_array() : kNone;
+}
+
+Status CreateOnce(kube::Client& client, const kube::Resource& resource, const Json& object) {
+  const Status created = client.Create(resource, "", object).status();
+  return created.code() == Code::kAlreadyExists ? Status::Ok() : created;
+}
+
+}  // namespace
+
+ClaimDriver::ClaimDriver(std::string node, device::SimGpus& gpus,
+                         std::vector<const gpu::Model*> models, kube::Transport& api,
+                         const Clock& clock, EventLog& log, Judge judge)
+    : node_(std::move(node)),
+      name_("driver " + node_),
+      gpus_(gpus),
+      models_(std::move(models)),
+      client_(api),
+      clock_(clock),
+      log_(log),
+      judge_(std::move(judge)) {}
+
+bool ClaimDriver::Step() {
+  if (announced_ || clock_.Now() < retry_at_) return false;
+  const Status written = Announce();
+  if (written.ok()) {
+    announced_ = true;
+    log_.Note(name_, "announces its devices");
+    return true;
+  }
+  retry_at_ = clock_.Now() + kRetry;
+  return true;
+}
+
+std::optional<Time> ClaimDriver::NextWake() const {
+  if (announced_) return std::nullopt;
+  return std::max(retry_at_, clock_.Now());
+}
+
+std::vector<AnnouncedGpu> ClaimDriver::Announced() const {
+  std::vector<AnnouncedGpu> gpus;
+  for (size_t i = 0; i < models_.size(); ++i) {
+    const device::GpuInfo& info = gpus_.Info(static_cast<int>(i));
+    gpus.push_back({models_[i], info.uuid, info.product, !agent::NeedsReset(*models_[i]), true});
+  }
+  return gpus;
+}
+
+Status ClaimDriver::Announce() {
+  NOS_ASSIGN(const Json node, client_.Get(kube::kNodes, "", node_));
+  for (const Json& device_class : DeviceClasses()) {
+    NOS_RETURN_IF_ERROR(CreateOnce(client_, kClasses, device_class));
+  }
+  for (const Json& slice :
+       ResourceSlices(node_, FindString(node, "metadata", "uid"), Announced())) {
+    NOS_RETURN_IF_ERROR(CreateOnce(client_, kSlices, slice));
+  }
+  return Status::Ok();
+}
+
+// The time until the calls before this one have ended.
+Result<Duration> ClaimDriver::TakeTurn() {
+  const Duration wait = std::max(free_at_ - clock_.Now(), Duration{});
+  if (wait > kPatience) return Status(Code::kDeadline, "the driver is busy with other claims");
+  spent_ = {};
+  return wait;
+}
+
+Result<Duration> ClaimDriver::Prepare(const ClaimRef& claim) {
+  if (prepared_.contains(claim.uid)) return Duration{};
+  NOS_ASSIGN(const Duration wait, TakeTurn());
+  NOS_ASSIGN(std::vector<Device> devices, Granted(claim));
+  for (const Device& device : devices) NOS_RETURN_IF_ERROR(CheckFree(device, claim.uid));
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const Status created = Create(devices[i]);
+    if (created.ok()) continue;
+    while (i-- > 0) (void)Destroy(devices[i]);
+    free_at_ = clock_.Now() + wait + spent_;
+    return created;
+  }
+  free_at_ = clock_.Now() + wait + spent_;
+  for (const Device& device : devices) {
+    log_.Note(name_, fmt::format("prepares {} for claim {}", device.name, claim.name));
+  }
+  prepared_[claim.uid] = {claim, std::move(devices)};
+  return wait + spent_;
+}
+
+Result<Duration> ClaimDriver::Unprepare(const std::string& uid) {
+  const auto found = prepared_.find(uid);
+  if (found == prepared_.end()) return Duration{};
+  NOS_ASSIGN(const Duration wait, TakeTurn());
+  std::vector<Device>& devices = found->second.devices;
+  Status destroyed;
+  while (!devices.empty() && destroyed.ok()) {
+    destroyed = Destroy(devices.back());
+    if (!destroyed.ok()) break;
+    log_.Note(name_, fmt::format("unprepares {} of claim {}", devices.back().name,
+                                 found->second.claim.name));
+    devices.pop_back();
+  }
+  free_at_ = clock_.Now() + wait + spent_;
+  if (!destroyed.ok()) return destroyed;
+  prepared_.erase(found);
+  return wait + spent_;
+}
+
+// The devices of this driver in the claim's allocation.
+Result<std::vector<ClaimDriver::Device>> ClaimDriver::Granted(const ClaimRef& claim) {
+  NOS_ASSIGN(const Json object, client_.Get(kResourceClaims, claim.ns, claim.name));
+  if (FindString(object, "metadata", "uid") != claim.uid) {
+    return NotFound(fmt::format("claim {} was replaced", claim.name));
+  }
+  const Json* allocation = Find(object, "status", "allocation");
+  if (allocation == nullptr || allocation->is_null()) {
+    return NotFound(fmt::format("claim {} is not allocated", claim.name));
+  }
+  std::vector<Device> devices;
+  for (const Json& result : ListOf(Find(*allocation, "devices", "results"))) {
+    const Json* admin = Find(result, "adminAccess");
+    const bool monitors = admin != nullptr && *admin == true;
+    if (FindString(result, "driver") != kGpuDriver || monitors) continue;
+    Device device;
+    device.name = FindString(result, "device");
+    const auto id = ParseDeviceName(device.name);
+    const bool mine = FindString(result, "pool") == node_ && id &&
+                      static_cast<size_t>(id->gpu) < models_.size() &&
+                      (!id->nvml_id || PlacementOf(*id, *models_[static_cast<size_t>(id->gpu)]));
+    if (!mine) {
+      return NotFound(fmt::format("no device {} in pool {}", device.name, node_));
+    }
+    device.id = *id;
+    devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
+bool ClaimDriver::Overlap(const DeviceId& a, const DeviceId& b) const {
+  if (a.gpu != b.gpu) return false;
+  if (!a.nvml_id || !b.nvml_id) return true;
+  const gpu::Model& model = *models_[static_cast<size_t>(a.gpu)];
+  const int a_slots = model.profile(PlacementOf(a, model)->profile).slots;
+  const int b_slots = model.profile(PlacementOf(b, model)->profile).slots;
+  return a.start < b.start + b_slots && b.start < a.start + a_slots;
+}
+
+Status ClaimDriver::CheckFree(const Device& device, const std::string& uid) {
+  for (const auto& [other_uid, holder] : prepared_) {
+    if (other_uid == uid) continue;
+    for (const Device& other : holder.devices) {
+      if (!Overlap(device.id, other.id)) continue;
+      JudgeOverlap(device, other, holder);
+      return {Code::kUnavailable, fmt::format("{} overlaps with {} of claim {}", device.name,
+                                              other.name, holder.claim.name)};
+    }
+  }
+  return Status::Ok();
+}
+
+// A claim that lost its allocation while its pod still ran is no fault of an allocator: the pod was
+// deleted by force.
+void ClaimDriver::JudgeOverlap(const Device& device, const Device& other, const Prepared& holder) {
+  const auto claim = client_.Get(kResourceClaims, holder.claim.ns, holder.claim.name);
+  if (!claim.ok() || FindString(*claim, "metadata", "uid") != holder.claim.uid) return;
+  for (const Json& result : ListOf(Find(*claim, "status", "allocation", "devices", "results"))) {
+    if (FindString(result, "pool") != node_ || FindString(result, "device") != other.name) continue;
+    judge_(fmt::format("{}: device given twice: {} overlaps with {}, which claim {} has", node_,
+                       device.name, other.name, holder.claim.name));
+    return;
+  }
+}
+
+Status ClaimDriver::Create(Device& device) {
+  const int index = device.id.gpu;
+  const gpu::Model& model = *models_[static_cast<size_t>(index)];
+  if (!device.id.nvml_id) {
+    device.uuid = gpus_.Info(index).uuid;
+    return Status::Ok();
+  }
+  if (!gpus_.Info(index).mig_enabled) NOS_RETURN_IF_ERROR(gpus_.EnableMig(index));
+  const gpu::Placement placement = *PlacementOf(device.id, model);
+  const auto created = gpus_.Create(index, model.profile(placement.profile).name, placement.start);
+  NOS_RETURN_IF_ERROR(created.status());
+  device.uuid = created->uuid;
+  device.instance = created->id;
+  return Status::Ok();
+}
+
+Status ClaimDriver::Destroy(const Device& device) {
+  if (!device.id.nvml_id) return Status::Ok();
+  const int index = device.id.gpu;
+  NOS_RETURN_IF_ERROR(gpus_.Destroy(index, device.instance));
+  const bool last = gpus_.Truth(index).empty();
+  if (!last || agent::NeedsReset(*models_[static_cast<size_t>(index)])) return Status::Ok();
+  return gpus_.DisableMig(index);
+}
+
+void ClaimDriver::Forget() {
+  prepared_.clear();
+  free_at_ = {};
+}
+
+bool ClaimDriver::Holds(std::string_view uuid) const {
+  return std::ranges::any_of(prepared_, [&](const auto& entry) {
+    return std::ranges::any_of(entry.second.devices,
+                               [&](const Device& device) { return device.uuid == uuid; });
+  });
+}
+
+std::map<std::string, std::string> ClaimDriver::Held() const {
+  std::map<std::string, std::string> held;
+  for (const auto& [uid, prepared] : prepared_) {
+    for (const Device& device : prepared.devices) {
+      held[device.uuid] = kube::KeyOf(prepared.claim.ns, prepared.claim.name);
+    }
+  }
+  return held;
+}
+
+}  // namespace nos::sim

@@ -1,0 +1,100 @@
+// A double of NVIDIA's DRA driver on one node, between kubelet and GPUs. It announces devices
+// (device_slices.h), and prepares them for claims: it creates the MIG instance at the placement
+// that the device's name states, and destroys it when the claim is unprepared. Rules of the driver
+// (cmd/gpu-kubelet-plugin, dynamic MIG):
+// - It reads the claim itself and checks uid and allocation. Both calls may be repeated.
+// - A device that overlaps with one prepared for another claim is refused.
+// - All calls of a node take turns; one that would wait longer than kPatience fails.
+// - A claim is prepared whole or not at all.
+// - GPUs get MIG mode with their first instance and lose it with the last one, unless that needs a
+//   reset: these have MIG mode from the start, and are not announced as whole devices.
+// A reboot destroys all instances and forgets all claims, as a start of the real driver after one
+// does.
+//
+// One thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/sim_gpus.h"
+#include "kube/client.h"
+#include "sim/world/events/actor.h"
+#include "sim/world/events/log.h"
+#include "sim/world/node/device_slices.h"
+
+namespace nos::sim {
+
+class ClaimDriver final : public Actor {
+ public:
+  struct ClaimRef {
+    std::string ns, name, uid;
+  };
+  // Called when the API server grants a device to two claims.
+  using Judge = std::function<void(std::string problem)>;
+
+  // `gpus` and `api` must outlive the object. REQUIRES: the models are MIG models.
+  ClaimDriver(std::string node, device::SimGpus& gpus, std::vector<const gpu::Model*> models,
+              kube::Transport& api, const Clock& clock, EventLog& log, Judge judge);
+
+  const std::string& name() const override { return name_; }
+  // Announces the devices, once.
+  bool Step() override;
+  std::optional<Time> NextWake() const override;
+  bool announced() const { return announced_; }
+
+  // The time until the claim's devices are ready. Error: try again.
+  Result<Duration> Prepare(const ClaimRef& claim);
+  // The time until they are destroyed; zero for a claim that is not prepared.
+  Result<Duration> Unprepare(const std::string& uid);
+  // To be called with the time that each operation on the GPUs takes.
+  void Spend(Duration time) { spent_ += time; }
+
+  // The node has rebooted.
+  void Forget();
+  // True if the instance or whole GPU with this UUID is prepared for a claim.
+  bool Holds(std::string_view uuid) const;
+  // UUIDs of all prepared devices with the key of their claim.
+  std::map<std::string, std::string> Held() const;
+
+  static constexpr Duration kPatience = std::chrono::seconds(10);
+
+ private:
+  struct Device {
+    DeviceId id;
+    std::string name, uuid;
+    uint32_t instance = 0;
+  };
+  struct Prepared {
+    ClaimRef claim;
+    std::vector<Device> devices;
+  };
+
+  Status Announce();
+  Result<Duration> TakeTurn();
+  Result<std::vector<Device>> Granted(const ClaimRef& claim);
+  Status CheckFree(const Device& device, const std::string& uid);
+  bool Overlap(const DeviceId& a, const DeviceId& b) const;
+  void JudgeOverlap(const Device& device, const Device& other, const Prepared& holder);
+  Status Create(Device& device);
+  Status Destroy(const Device& device);
+  std::vector<AnnouncedGpu> Announced() const;
+
+  std::string node_, name_;
+  device::SimGpus& gpus_;
+  std::vector<const gpu::Model*> models_;
+  kube::Client client_;
+  const Clock& clock_;
+  EventLog& log_;
+  Judge judge_;
+  bool announced_ = false;
+  Time retry_at_{}, free_at_{};               // free_at_: end of the last call's turn
+  Duration spent_{};                          // by the current call
+  std::map<std::string, Prepared> prepared_;  // by uid of the claim
+};
+
+}  // namespace nos::sim
