@@ -80,7 +80,8 @@ std::map<GpuId, SeenLayout> TrueLayouts(const World& world) {
       const int gpu = static_cast<int>(i);
       SeenLayout& layout = layouts[{name, gpu}];
       for (const auto& instance : machine->Instances(i)) {
-        const bool used = machine->kubelet().Holder(instance.uuid) != nullptr;
+        const bool used = machine->kubelet().Holder(instance.uuid) != nullptr ||
+                          (machine->driver() != nullptr && machine->driver()->Holds(instance.uuid));
         layout.push_back({instance.profile, instance.start, used ? "used" : "free"});
       }
       SortByStart(layout);
@@ -198,6 +199,7 @@ std::optional<int> Count(const std::string& what, const std::optional<planning::
   if (what == "preempted") return world.preempted();
   if (what == "evictions") return world.moves().evictions();
   if (what == "placeholders") return CountPlaceholders(world);
+  if (what == "devices") return world.devices().allocated();
   if (what == "leaving") return CountLeaving(world);
   if (what.starts_with("pool ")) return CountOfPool(what, world);
   if (what == "used" || what == "free") return CountInstances(world, what);

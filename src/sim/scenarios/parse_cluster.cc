@@ -200,6 +200,20 @@ Settings PodSettings(const Words& words, PodSpec& pod, Duration& run, Duration& 
              pod.owner = value;
              return Status::Ok();
            }},
+          {"claim",
+           [&pod](std::string_view value) {
+             for (const std::string_view claim : Split(value, ',')) {
+               pod.claims.push_back({std::string(claim), ""});
+             }
+             return Status::Ok();
+           }},
+          {"template",
+           [&pod](std::string_view value) {
+             for (const std::string_view name : Split(value, ',')) {
+               pod.claims.push_back({"", std::string(name)});
+             }
+             return Status::Ok();
+           }},
           {"ns",
            [&pod](std::string_view value) {
              pod.ns = value;
@@ -239,6 +253,11 @@ Settings NodeSettings(const Words& words, NodeSpec& node, int& gpus, std::string
           {"mps", SetFlag(words, node.mps, true)},
           {"clients", SetInt(words, node.most_shares)},
           {"hybrid", SetFlag(words, node.hybrid, true)},
+          {"dra",
+           [&words, &node](std::string_view value) {
+             node.managed = false;
+             return SetFlag(words, node.dra, true)(value);
+           }},
           {"reset", SetResets(words, node.resets)},
           {"model", [&model](std::string_view value) {
              model = value;

@@ -9,12 +9,13 @@
 namespace nos::sim {
 namespace {
 
-constexpr std::array<std::string_view, 7> kOutcomes = {"placed",    "pending", "waiting", "running",
-                                                       "succeeded", "failed",  "gone"};
-constexpr std::array<std::string_view, 18> kCounts = {
-    "placed",        "pending", "bound",     "created",      "destroyed", "gpus-touched",
-    "nodes-touched", "running", "succeeded", "waiting",      "failed",    "recreated",
-    "used",          "free",    "evictions", "placeholders", "leaving",   "preempted"};
+constexpr std::array<std::string_view, 8> kOutcomes = {
+    "placed", "pending", "waiting", "starting", "running", "succeeded", "failed", "gone"};
+constexpr std::array<std::string_view, 19> kCounts = {
+    "placed",       "pending",       "bound",     "created",   "destroyed",
+    "gpus-touched", "nodes-touched", "running",   "succeeded", "waiting",
+    "failed",       "recreated",     "used",      "free",      "evictions",
+    "placeholders", "leaving",       "preempted", "devices"};
 constexpr std::array<std::string_view, 3> kPoolCounts = {"nodes", "coming", "wanted"};
 
 template <size_t n>
@@ -140,8 +141,10 @@ Result<Action> ParseAnnotationExpectation(Words& words) {
 
 Result<Action> ParseOne(Words& words) {
   NOS_ASSIGN(const std::string first,
-             words.Require("a pod name, a count, gpu, pool, annotation or unchanged"));
+             words.Require("a pod name, a count, gpu, pool, claim, annotation or unchanged"));
   if (first == "pool") return ParsePoolCount(words);
+  // A pod may have this name, too.
+  if (first == "claim" && !Contains(kOutcomes, words.Peek())) return ParseClaimExpectation(words);
   if (first == "gpu") return ParseGpuExpectation(words);
   if (first == "annotation") return ParseAnnotationExpectation(words);
   if (first == "unchanged") {

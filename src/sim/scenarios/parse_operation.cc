@@ -36,8 +36,15 @@ Result<Action> SetOnNode(Words& words) {
 
 Result<Action> ParseDelete(Words& words) {
   Operate operate;
-  constexpr const char* kKinds = "'pod', 'node' or 'quota'";
+  constexpr const char* kKinds =
+      "'pod', 'node', 'quota', 'claim', 'claim-template', 'device-class' or 'device-taint'";
   NOS_ASSIGN(const std::string kind, words.Require(kKinds));
+  if (const std::string of_claims = KindOfClaims(kind); !of_claims.empty()) {
+    OnClaims gone{
+        .verb = OnClaims::Verb::kDelete, .kind = of_claims, .name = {}, .spec = {}, .devices = {}};
+    NOS_ASSIGN(gone.name, words.Require("its name"));
+    return Action(std::move(gone));
+  }
   if (kind != "pod" && kind != "node" && kind != "quota") return words.Expected(kKinds, kind);
   operate.verb = kind == "pod"    ? Verb::kDeletePod
                  : kind == "node" ? Verb::kDeleteNode
@@ -198,6 +205,11 @@ const std::map<std::string_view, Parser>& Parsers() {
       {"group", ParseGroup},
       {"budget", ParseBudget},
       {"quota", ParseQuota},
+      {"claim", ParseClaim},
+      {"claim-template", ParseClaimTemplate},
+      {"device-class", ParseDeviceClass},
+      {"device-taint", ParseDeviceTaint},
+      {"allocate", ParseAllocate},
       {"cordon", OnNode<Verb::kCordon>},
       {"uncordon", OnNode<Verb::kUncordon>},
       {"reboot", OnNode<Verb::kReboot>},

@@ -103,7 +103,7 @@ expect preempted 0
   EXPECT_THAT(ErrorOf("scheduler waits"), HasSubstr("expected 'partitions', got 'waits'"));
   EXPECT_THAT(ErrorOf("run 1m\nscheduler partitions\nexpect placed 0"),
               HasSubstr("before all pods and steps"));
-  EXPECT_THAT(ErrorOf("delete group g"), HasSubstr("'pod', 'node' or 'quota', got 'group'"));
+  EXPECT_THAT(ErrorOf("delete group g"), HasSubstr("or 'device-taint', got 'group'"));
 }
 
 TEST(ParserTest, ReportsInvalidPools) {
@@ -166,7 +166,7 @@ expect gpu n1/0: 3g.20gb@4 used, 2x1g.5gb | empty
 TEST(ParserTest, ErrorsHaveLocationAndExpectedInput) {
   EXPECT_EQ(ErrorOf("\nnode"), "a.scenario:2: expected a node name, but the line ends");
   EXPECT_THAT(ErrorOf("nod n1"),
-              HasSubstr("a.scenario:1: expected one of annotate, budget, cordon"));
+              HasSubstr("a.scenario:1: expected one of allocate, annotate, budget"));
   EXPECT_THAT(ErrorOf("node n1 gpus=x"), HasSubstr("expected a whole number, got 'x'"));
   EXPECT_THAT(ErrorOf("node n1 colour=red"),
               HasSubstr("expected one of annotations, clients, cordoned"));
@@ -205,6 +205,52 @@ expect a placed on n1 and placed <= 2)";
     (void)ParseScenario(broken, "a");
     broken.erase(i, 1);
     (void)ParseScenario(broken, "a");
+  }
+}
+
+TEST(ParserTest, ReadsClaims) {
+  const Scenario scenario = Parse(R"(
+node n1 gpus=2 dra
+claim c 2x1g.5gb and gpu match gpu.nvidia.com/parentUUID
+claim-template t class mig.nvidia.com all selector "device.driver == 'a'" or 3g.20gb tolerate k
+device-class x selector "true"
+device-taint broken n1/gpu-0 example.com/broken:NoSchedule
+pod a template=t,t claim=c node=n1
+allocate c n1/gpu-0,n1/gpu-1
+delete claim-template t
+expect claim c device n1/gpu-0,n1/gpu-1|n1/gpu-1* and claim a pending and devices 2
+expect a starting and claim a allocated on n1
+)");
+  EXPECT_EQ(std::get<ExpectPod>(Parse("node n1\nexpect claim running\n").steps.at(0).action).pod,
+            "claim");
+  EXPECT_TRUE(scenario.nodes.at(0).dra);
+  EXPECT_FALSE(scenario.nodes.at(0).managed);
+  const auto& claim = std::get<OnClaims>(scenario.steps.at(0).action);
+  EXPECT_EQ(claim.kind, "ResourceClaim");
+  const Json& requests = *Find(claim.spec, "devices", "requests");
+  EXPECT_EQ(*Find(requests.at(0), "exactly", "count"), 2);
+  EXPECT_EQ(FindString(requests.at(1), "exactly", "deviceClassName"), "gpu.nvidia.com");
+  EXPECT_EQ(FindString(Find(claim.spec, "devices", "constraints")->at(0), "matchAttribute"),
+            "gpu.nvidia.com/parentUUID");
+  const auto& made = std::get<OnClaims>(scenario.steps.at(1).action);
+  const Json& choice =
+      *Find(Find(made.spec, "spec", "devices", "requests")->at(0), "firstAvailable");
+  EXPECT_EQ(FindString(choice.at(0), "allocationMode"), "All");
+  EXPECT_EQ(FindString(Find(choice.at(0), "selectors")->at(0), "cel", "expression"),
+            "device.driver == 'a'");
+  EXPECT_EQ(FindString(Find(choice.at(1), "tolerations")->at(0), "key"), "k");
+  const auto& taint = std::get<OnClaims>(scenario.steps.at(3).action);
+  EXPECT_EQ(FindString(taint.spec, "deviceSelector", "device"), "gpu-0");
+  EXPECT_EQ(FindString(taint.spec, "taint", "effect"), "NoSchedule");
+  EXPECT_EQ(std::get<AddPods>(scenario.steps.at(4).action).pods.at(0).claims.size(), 3U);
+  EXPECT_EQ(std::get<OnClaims>(scenario.steps.at(5).action).devices.size(), 2U);
+  EXPECT_EQ(std::get<OnClaims>(scenario.steps.at(6).action).kind, "ResourceClaimTemplate");
+  EXPECT_EQ(std::get<ExpectClaim>(scenario.steps.at(7).action).alternatives.size(), 2U);
+  for (const char* line : {"claim c", "claim c large", "claim c class", "claim c 1g.5gb selector x",
+                           "claim c 1g.5gb selector \"x", "allocate c gpu-0", "device-taint b n1 k",
+                           "expect claim c lost"}) {
+    EXPECT_THAT(ErrorOf(std::string("node n1 dra\n") + line + "\n"), HasSubstr("a.scenario:2"))
+        << line;
   }
 }
 

@@ -9,6 +9,7 @@
 #include "cluster/snapshot.h"
 #include "controllers/planned_gangs.h"
 #include "planning/planner.h"
+#include "sim/scenarios/claims.h"
 #include "sim/scenarios/observe.h"
 #include "sim/workload.h"
 
@@ -125,6 +126,17 @@ class Run {
     const Status status = Operation(operate);
     if (!status.ok()) Fail("", status.ToString());
     world_.RunUntil(world_.Now());
+  }
+
+  void Do(const OnClaims& operation) {
+    const Status status = Perform(client_, operation);
+    if (!status.ok()) Fail("", status.ToString());
+    world_.RunUntil(world_.Now());
+  }
+
+  void Do(const ExpectClaim& expect) {
+    const std::string seen = WhyNot(world_, client_, expect);
+    if (!seen.empty()) Fail("", seen);
   }
 
   Status Operation(const Operate& operate) {

@@ -85,5 +85,30 @@ expect running 0
   EXPECT_THAT(report.failures[0].actual, testing::HasSubstr("4g.20gb@4"));
 }
 
+TEST(ScenarioTest, DeviceGivenTwiceIsAViolation) {
+  const ScenarioReport report = RunText(R"(
+node n1 dra
+claim a 1g.5gb
+claim b 3g.20gb
+pod p claim=a node=n1
+pod q claim=b node=n1
+allocate a n1/gpu-0-mig-1g5gb-19-1
+run 10s
+allocate b n1/gpu-0-mig-3g20gb-9-0
+run 1m
+expect p running and q starting
+expect gpu n1/0: 1g.5gb@1 used
+)");
+  ASSERT_GE(report.failures.size(), 2u) << Failures(report);
+  EXPECT_THAT(report.failures[0].actual, testing::HasSubstr("counter-set/memory-slice-1"));
+  EXPECT_THAT(report.failures[1].actual, testing::HasSubstr("overlaps")) << "seen by the driver";
+}
+
+TEST(ScenarioTest, NodeWithDraStartsEmpty) {
+  const ScenarioReport report = RunText("node n1 dra\n  gpu 0: 1g.5gb@0 free\nexpect running 0\n");
+  ASSERT_EQ(report.failures.size(), 1u) << Failures(report);
+  EXPECT_EQ(report.failures[0].line, 0);
+}
+
 }  // namespace
 }  // namespace nos::sim

@@ -65,8 +65,19 @@ struct Operate {
   cluster::StringMap min = {}, max = {};  // amounts by resource
 };
 
+// An operation on objects of resource.k8s.io: creates one, deletes it, or allocates a claim by
+// hand.
+struct OnClaims {
+  enum class Verb { kPut, kDelete, kAllocate } verb = Verb::kPut;
+  std::string kind = {};  // ResourceClaim, ResourceClaimTemplate, DeviceClass, DeviceTaintRule
+  std::string name;
+  Json spec;                         // kPut
+  std::vector<std::string> devices;  // kAllocate: "node/device"
+};
+
 struct ExpectPod {
-  std::string pod, outcome;        // placed pending | running succeeded failed waiting gone
+  // placed pending | running succeeded failed waiting starting gone
+  std::string pod, outcome;
   std::vector<std::string> nodes;  // alternatives; empty: any
   std::string code;                // a reason code that must be among those reported
 };
@@ -96,8 +107,17 @@ struct ExpectAnnotation {
   std::string node, key, value;  // `value` empty: the annotation is absent
 };
 
+// The claim of this name, or else all that were made for the pod of this name.
+struct ExpectClaim {
+  std::string claim, outcome;  // allocated pending gone device
+  std::string node;            // of `allocated`; empty: any
+  // Of `device`: the devices of all these claims, "node/device"; a '*' at the end stands for any
+  // text.
+  std::vector<std::vector<std::string>> alternatives;
+};
+
 using Action = std::variant<AddPods, PlanNow, RunFor, Operate, ExpectPod, ExpectCount, ExpectGpu,
-                            ExpectUnchanged, ExpectAnnotation>;
+                            ExpectUnchanged, ExpectAnnotation, OnClaims, ExpectClaim>;
 struct Step {
   int line = 0;
   std::string text;  // as written, for messages
