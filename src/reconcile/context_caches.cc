@@ -68,7 +68,7 @@ void ContextCaches::Watch(const kube::ReflectorOptions& options, kube::Resource 
 }
 
 ContextCaches::ContextCaches(const kube::ReflectorOptions& options,
-                             const std::vector<std::string_view>& kinds) {
+                             const std::vector<std::string_view>& kinds, bool devices) {
   kube::ReflectorOptions all = options;
   all.may_be_unknown = true;
   const auto watch = [&](const cluster::ContextKind& kind, auto read, auto table) {
@@ -79,7 +79,7 @@ ContextCaches::ContextCaches(const kube::ReflectorOptions& options,
           read, table);
   };
   cluster::ForEachContextKind(watch);
-  dra::ForEachDeviceKind(watch);
+  if (devices) dra::ForEachDeviceKind(watch);
 }
 
 ContextCaches::~ContextCaches() = default;

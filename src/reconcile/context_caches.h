@@ -32,9 +32,10 @@ struct ContextChange {
 
 class ContextCaches {
  public:
-  // Watches only these kinds ("PodGroup"); an empty list means all kinds.
+  // Watches only these kinds ("PodGroup"); an empty list means all kinds, those of resource.k8s.io
+  // only with `devices`.
   explicit ContextCaches(const kube::ReflectorOptions& options,
-                         const std::vector<std::string_view>& kinds = {});
+                         const std::vector<std::string_view>& kinds = {}, bool devices = true);
   ~ContextCaches();
 
   // Returns true if anything changed.

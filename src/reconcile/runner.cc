@@ -33,7 +33,8 @@ Runner::Runner(kube::Transport& transport, RunnerOptions options)
       nodes_(kube::kNodes, cluster::ReadNode, CacheOptions(options_, options_.node_field_selector)),
       queue_(options_.back_off) {
   if (options_.watch_around) {
-    context_ = std::make_unique<ContextCaches>(CacheOptions(options_, ""), options_.context_kinds);
+    context_ = std::make_unique<ContextCaches>(CacheOptions(options_, ""), options_.context_kinds,
+                                               options_.watch_devices);
   }
   view_.around = context_.get();
   pods_.AddHandler([this](const std::string&, const auto& before, const auto& after) {

@@ -31,6 +31,7 @@ struct RunnerOptions {
   // Also watch the cluster context (Listers::around).
   bool watch_around = false;
   std::vector<std::string_view> context_kinds{};  // watch only these kinds; empty: all
+  bool watch_devices = true;                      // of all kinds also those of resource.k8s.io
   // Called from any thread when Step has something to process.
   std::function<void()> wake{};
 };

@@ -11,5 +11,7 @@ namespace nos::scheduling {
 // and scores from every node. Priority is excluded because it only determines the order of pods.
 // Claims of devices count by their template or name; see AppendClaims.
 std::string KindOf(const cluster::Pod& pod);
+// The same without claims of devices.
+std::string KindBesideClaims(const cluster::Pod& pod);
 
 }  // namespace nos::scheduling

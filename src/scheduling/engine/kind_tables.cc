@@ -60,7 +60,7 @@ bool KindTables::CatchUp(Kind& kind, const ClusterSnapshot& snapshot, uint64_t a
 KindTable& KindTables::For(const Framework& framework, const Pod& pod,
                            const ClusterSnapshot& snapshot, const CycleState& precomputed,
                            uint64_t around) {
-  std::string text = KindOf(*pod);
+  std::string text = KindBesideClaims(*pod);
   if (!pod->claims.empty()) AppendClaims(*pod, snapshot.around(), text);
   const Framework* profile = &framework;
   text.append(reinterpret_cast<const char*>(&profile), sizeof(const Framework*));

@@ -88,18 +88,25 @@ class Writer {
 
 }  // namespace
 
-std::string KindOf(const Pod& pod) {
+std::string KindBesideClaims(const Pod& pod) {
   Writer key;
   key.All(pod.meta.ns, pod.meta.labels, pod.meta.owners, pod.node_name, pod.node_selector,
           pod.node_affinity, pod.pod_affinity, pod.pod_anti_affinity, pod.spread, pod.tolerations,
-          pod.containers, pod.init_containers, pod.overhead, pod.requests, pod.limits, pod.volumes,
-          pod.claims);
+          pod.containers, pod.init_containers, pod.overhead, pod.requests, pod.limits, pod.volumes);
   // The claims of ephemeral volumes are named after the pod.
   const bool own_claims = std::ranges::any_of(pod.volumes, [](const cluster::Volume& volume) {
     return volume.kind == cluster::Volume::Kind::kEphemeral;
   });
   if (own_claims) key.All(pod.meta.name, pod.meta.uid);
   return key.Take();
+}
+
+std::string KindOf(const Pod& pod) {
+  std::string kind = KindBesideClaims(pod);
+  if (pod.claims.empty()) return kind;
+  Writer claims;
+  claims.Add(pod.claims);
+  return kind + claims.Take();
 }
 
 }  // namespace nos::scheduling

@@ -180,12 +180,12 @@ TEST_F(DynamicResourcesTest, AssumedDevicesAreNotGivenTwice) {
   EXPECT_NE(NodeFor(Claiming("p4", "c4")), "");
 }
 
-TEST_F(DynamicResourcesTest, PodsOfOneTemplateShareATable) {
+TEST_F(DynamicResourcesTest, PodsWhoseClaimsAskForTheSameShareATable) {
   for (int i = 0; i < 3; ++i) Put(ClaimOf("c" + std::to_string(i)));
   std::vector<CycleState> states(3);
   for (int i = 0; i < 3; ++i) {
     Pod pod = Claiming("p" + std::to_string(i), "c" + std::to_string(i));
-    pod.claims.front().template_name = "t";
+    if (i > 0) pod.claims.front().template_name = "t";
     const std::string node = NodeFor(pod);
     ASSERT_NE(node, "");
     ASSERT_TRUE(Assume(pod, node, states[i]).fits());

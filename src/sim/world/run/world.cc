@@ -92,6 +92,10 @@ Status World::AddNode(const NodeSpec& spec) {
   if (machines_.contains(spec.name)) {
     return {Code::kAlreadyExists, fmt::format("node '{}' is there already", spec.name)};
   }
+  if (spec.dra && !serves_devices_ && scheduler_host_ != nullptr) {
+    return Invalid("the first node with dra must be there before the controllers start");
+  }
+  serves_devices_ = serves_devices_ || spec.dra;
   NOS_ASSIGN(std::unique_ptr<Machine> machine, Machine::Make(spec, Env(), options_.times));
   machines_.emplace(spec.name, std::move(machine));
   specs_.emplace(spec.name, spec);
@@ -171,7 +175,7 @@ void World::StartControllers(kube::Transport* api) {
         return std::make_unique<controllers::Scheduler>(options_.scheduler, std::move(profiles),
                                                         catalogue_);
       },
-      way, *this, reconcile::RunnerOptions{.watch_around = true});
+      way, *this, reconcile::RunnerOptions{.watch_around = true, .watch_devices = serves_devices_});
   scheduler_host_->transport.OnBinding([this](const Json& binding) {
     gangs_.Asked(fmt::format("{}/{}", FindString(binding, "metadata", "namespace"),
                              FindString(binding, "metadata", "name")));
@@ -191,12 +195,14 @@ void World::StartAutoscaler(kube::Transport& way) {
         {"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", *ns}}}};
     (void)client_.Create(kube::kNamespaces, "", object);  // an error means that it exists
   }
+  reconcile::RunnerOptions autoscaler_watches = controllers::WatchingForAutoscaler();
+  autoscaler_watches.watch_devices = serves_devices_;
   autoscaler_host_ = std::make_unique<Controller>(
       "autoscaler",
       [this, config] {
         return std::make_unique<controllers::Autoscaler>(config, *framework_, catalogue_);
       },
-      way, *this, controllers::WatchingForAutoscaler());
+      way, *this, autoscaler_watches);
   autoscaler_host_->transport.SetIntercept(
       [this](const kube::ApiRequest& request) { return InterceptAutoscaler(request); });
 }
