@@ -82,6 +82,7 @@ struct DeviceLoss {
   // Free slots that are left on the GPUs of the chosen instances, or on all empty GPUs of the node
   // if whole GPUs are chosen.
   int free_slots = 0;
+  uint32_t tie = 0;  // lower: GPUs with more instances, which stay in use anyway
   auto operator<=>(const DeviceLoss&) const = default;
 };
 

@@ -34,6 +34,10 @@ void Take(GpuState& state, gpu::PlacementId placement, const GpuRule& rule) {
   }
 }
 
+int InstancesOf(const LayoutTable& table, LayoutId layout) {
+  return std::popcount(table.Members(layout));
+}
+
 int SlotsOf(const LayoutTable& table, LayoutId layout) {
   return std::popcount(table.Slots(layout));
 }
@@ -94,7 +98,7 @@ std::optional<uint64_t> KeyOf(const NodeGpus::Part& part, const GpuState& state)
   const LayoutTable& table = part.rule->fragmentation.layouts();
   const auto empty =
       static_cast<uint64_t>(std::max(part.rule->fragmentation.Potential(LayoutTable::kEmpty), 1));
-  const auto members = static_cast<uint64_t>(std::popcount(table.Members(state.layout)));
+  const auto members = static_cast<uint64_t>(InstancesOf(table, state.layout));
   const auto slots = static_cast<uint64_t>(SlotsOf(table, state.layout));
   uint64_t loss = 0, start = 0;
   if (part.placement == GpuPlace::kWhole) {
@@ -173,6 +177,10 @@ DeviceLoss LeastLoss::LossOf(const NodeView& view, std::span<const DeviceChoice>
     };
     if (touched[i] && all > 0) {
       loss.gpus += static_cast<double>(left(before[i]) - left(after)) / all;
+    }
+    if (touched[i] && !after.whole) {
+      const LayoutId layout = before[i].layout;
+      loss.tie += static_cast<uint32_t>(64 - InstancesOf(table, layout)) << 16 | layout;
     }
     if ((touched[i] && !after.whole) || (whole && after.empty())) {
       loss.free_slots += rules[i]->model.slots() - SlotsOf(table, after.layout);

@@ -182,9 +182,9 @@ TEST_F(LeastLossTest, SumsUpWhatDevicesCost) {
   PutGpu(0);
   PutGpu(1);
   PutGpu(2);
-  EXPECT_EQ(Try(Ask("gpu")).loss, (DeviceLoss{1, 16})) << "two other GPUs are empty";
-  EXPECT_EQ(Try(Ask("gpu", 2)).loss, (DeviceLoss{2, 8}));
-  EXPECT_EQ(Try(Ask("7g.40gb")).loss, (DeviceLoss{1, 0}));
+  EXPECT_EQ(Try(Ask("gpu")).loss, (DeviceLoss{1, 16, 0})) << "two other GPUs are empty";
+  EXPECT_EQ(Try(Ask("gpu", 2)).loss, (DeviceLoss{2, 8, 0}));
+  EXPECT_EQ(Try(Ask("7g.40gb")).loss, (DeviceLoss{1, 0, 64 << 16}));
   const DeviceLoss fresh = Try(Ask("3g.20gb")).loss;
   EXPECT_GT(fresh.gpus, 0);
   EXPECT_EQ(fresh.free_slots, 4);
@@ -193,6 +193,18 @@ TEST_F(LeastLossTest, SumsUpWhatDevicesCost) {
   EXPECT_LT(beside.gpus, fresh.gpus);
   EXPECT_EQ(beside.free_slots, 0);
   EXPECT_EQ(world_.Try(Ask("3g.20gb")).loss, DeviceLoss()) << "without a ranking";
+}
+
+// Of equally full GPUs, the one with more instances stays in use anyway.
+TEST_F(LeastLossTest, TiesAreForMoreInstances) {
+  PutGpu(0);
+  Use(0, "gpu-0-mig-3g20gb-9-4");
+  const DeviceLoss one = Try(Ask("4g.20gb")).loss;
+  world_.inventory.Release("c0");
+  for (const char* start : {"4", "5", "6"}) Use(0, std::string("gpu-0-mig-1g5gb-9-") + start);
+  const DeviceLoss three = Try(Ask("4g.20gb")).loss;
+  EXPECT_EQ(three.free_slots - one.free_slots, 1) << "slot 7";
+  EXPECT_LT(three.tie, one.tie);
 }
 
 // Texts of slices are anybody's.

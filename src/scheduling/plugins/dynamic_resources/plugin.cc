@@ -39,8 +39,8 @@ struct Wanted {
   std::shared_ptr<const dra::PreparedClaims> open;  // null: nothing is to be allocated
   cluster::Table<dra::DeviceClass> classes;
   std::shared_ptr<DeviceIndex> index;
-  // By node: free slots that the devices would leave, when the node was scored last.
-  std::shared_ptr<std::unordered_map<std::string, int>> free_slots;
+  // By node: the order among equal scores, when the node was scored last.
+  std::shared_ptr<std::unordered_map<std::string, uint64_t>> orders;
 
   // The devices that the open claims would get. REQUIRES: open != nullptr.
   AllocationOutcome Best(const cluster::NodeInfo& node) const {
@@ -184,7 +184,7 @@ bool DynamicResources::PreScore(const Pod&, const cluster::ClusterSnapshot&, Nod
                                 CycleState& state) const {
   auto* wanted = state.Get<Wanted>();
   if (wanted == nullptr || wanted->open == nullptr) return false;
-  wanted->free_slots = std::make_shared<std::unordered_map<std::string, int>>();
+  wanted->orders = std::make_shared<std::unordered_map<std::string, uint64_t>>();
   return true;
 }
 
@@ -194,8 +194,9 @@ int64_t DynamicResources::Score(const CycleState& state, const Pod&,
   if (wanted == nullptr || wanted->open == nullptr) return 0;
   const AllocationOutcome outcome = wanted->Best(node);
   if (outcome.kind != AllocationOutcome::Kind::kAllocated) return kUnscored;
-  if (wanted->free_slots != nullptr) {
-    (*wanted->free_slots)[node.node->meta.name] = outcome.loss.free_slots;
+  if (wanted->orders != nullptr) {
+    (*wanted->orders)[node.node->meta.name] =
+        (static_cast<uint64_t>(outcome.loss.free_slots) << 32 | outcome.loss.tie) + 1;
   }
   return -kMaxScore * outcome.alternatives - std::llround(outcome.loss.gpus * kMaxScore);
 }
@@ -207,9 +208,9 @@ int64_t DynamicResources::Normalized(int64_t score, int64_t /*lowest*/, int64_t 
 uint64_t DynamicResources::Order(const CycleState& state, const Pod&,
                                  const cluster::NodeInfo& node) const {
   const auto* wanted = state.Get<Wanted>();
-  if (wanted == nullptr || wanted->free_slots == nullptr) return 0;
-  const auto found = wanted->free_slots->find(node.node->meta.name);
-  return found == wanted->free_slots->end() ? 0 : static_cast<uint64_t>(found->second) + 1;
+  if (wanted == nullptr || wanted->orders == nullptr) return 0;
+  const auto found = wanted->orders->find(node.node->meta.name);
+  return found == wanted->orders->end() ? 0 : found->second;
 }
 
 // Allocates again: the state may come from another pod of the same kind.

@@ -7,7 +7,7 @@
 // for slices of device plugins. The score is kMaxScore on the best node. It decreases by one for
 // each hundredth of a GPU that is lost beyond that node's loss, and by kMaxScore for each
 // alternative of a firstAvailable request that comes before the allocated one. Ties: the fewest
-// free slots left.
+// free slots left, then the most instances.
 #pragma once
 
 #include "scheduling/plugin.h"
