@@ -180,7 +180,7 @@ Search::Found Search::TryRanked(const PreparedRequest& request, const Place& pla
   devices.reserve(candidates.size());
   if (!Step(static_cast<int64_t>(candidates.size()) / kScreenedPerStep)) return Found::kStop;
   for (const Candidate& candidate : candidates) {
-    // Nothing is chosen: the screen has looked already.
+    // Before the first choice the screen has looked already.
     if (chosen.empty() || draft_.IsFree(place.claim, request, candidate.device)) {
       devices.push_back({candidate.device});
     }

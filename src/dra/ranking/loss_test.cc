@@ -195,7 +195,7 @@ TEST_F(LeastLossTest, SumsUpWhatDevicesCost) {
   EXPECT_EQ(world_.Try(Ask("3g.20gb")).loss, DeviceLoss()) << "without a ranking";
 }
 
-// Of equally full GPUs, the one with more instances stays in use anyway.
+// A GPU with more instances stays in use anyway.
 TEST_F(LeastLossTest, TiesAreForMoreInstances) {
   PutGpu(0);
   Use(0, "gpu-0-mig-3g20gb-9-4");
@@ -224,7 +224,7 @@ TEST_F(LeastLossTest, LeavesUnknownDevicesInTheirOrder) {
   EXPECT_EQ(Take("1g.5gb"), "gpu-0-mig-1g5gb-9-2");
 }
 
-// Nothing is known of what is left beside it.
+// The slots that are left beside it are not known.
 TEST_F(LeastLossTest, DoesNotRankBesideAnUnknownInstance) {
   PutGpu(0, kProduct, "," + DeviceOf("gpu-0-mig-x-0", "gpu-0", "mig", "9g.9tb", kProduct, 0, 1));
   Use(0, "gpu-0-mig-x-0");
