@@ -15,6 +15,7 @@
 #include "codec/json.h"
 #include "dra/allocator.h"
 #include "dra/cel_expressions.h"
+#include "dra/least_loss.h"
 
 namespace nos::dra {
 namespace {
@@ -60,9 +61,14 @@ struct Cluster {
       }
     }
   }
+  AllocationOutcome Try(const cluster::Node& on, const PreparedClaims& prepared) const {
+    AllocationOptions options;
+    if (ranked) options.ranking = &ranking;
+    return Allocate(inventory, prepared, on, options);
+  }
   // False: it does not fit.
   bool Place(const cluster::Node& on, const PreparedClaims& prepared, const std::string& uid) {
-    const AllocationOutcome outcome = Allocate(inventory, prepared, on);
+    const AllocationOutcome outcome = Try(on, prepared);
     if (outcome.kind != AllocationOutcome::Kind::kAllocated) return false;
     inventory.Allocate(uid, outcome.allocations.at(0));
     return true;
@@ -77,25 +83,29 @@ struct Cluster {
 
   CelExpressions expressions;
   Inventory inventory;
+  LeastLoss ranking;
+  bool ranked = false;  // by what GPUs can still serve, else in kube-scheduler's order
   std::vector<cluster::Node> nodes;
 };
 
-// One claim for one slice, allocated and released, with `fill` such claims before.
+// One claim for one slice, allocated and released, with `fill` such claims before. The second
+// argument of a benchmark: devices are ranked.
 void AllocateOne(benchmark::State& state) {
   Cluster cluster(1);
+  cluster.ranked = state.range(1) != 0;
   const PreparedClaims prepared = Prepared(Mig("1g.10gb"), 1, cluster.inventory.features());
   for (int i = 0; i < state.range(0); ++i) {
-    const AllocationOutcome outcome = Allocate(cluster.inventory, prepared, cluster.nodes[0]);
+    const AllocationOutcome outcome = cluster.Try(cluster.nodes[0], prepared);
     cluster.inventory.Allocate("fill-" + std::to_string(i), outcome.allocations.at(0));
   }
   for (auto _ : state) {
-    const AllocationOutcome outcome = Allocate(cluster.inventory, prepared, cluster.nodes[0]);
+    const AllocationOutcome outcome = cluster.Try(cluster.nodes[0], prepared);
     cluster.inventory.Allocate("c", outcome.allocations.at(0));
     cluster.inventory.Release("c");
   }
   state.SetItemsProcessed(state.iterations());
 }
-BENCHMARK(AllocateOne)->Arg(0)->Arg(40);
+BENCHMARK(AllocateOne)->ArgsProduct({{0, 40}, {0, 1}});
 
 // The same, but no device is free.
 void FailOne(benchmark::State& state) {
@@ -119,16 +129,18 @@ void FailMany(benchmark::State& state) {
   const PreparedClaims whole = Prepared(Mig("7g.80gb"), 6, cluster.inventory.features());
   cluster.inventory.Allocate(
       "most", Allocate(cluster.inventory, whole, cluster.nodes[0]).allocations.at(0));
+  cluster.ranked = state.range(0) != 0;
   AllocationOutcome outcome;
-  for (auto _ : state) outcome = Allocate(cluster.inventory, prepared, cluster.nodes[0]);
+  for (auto _ : state) outcome = cluster.Try(cluster.nodes[0], prepared);
   state.counters["steps"] = static_cast<double>(outcome.steps);
   state.counters["ended"] = outcome.kind == AllocationOutcome::Kind::kDoesNotFit ? 1 : 0;
 }
-BENCHMARK(FailMany)->Unit(benchmark::kMillisecond);
+BENCHMARK(FailMany)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
 // A node filled with claims for one slice each.
 void FillNode(benchmark::State& state) {
   Cluster cluster(1);
+  cluster.ranked = state.range(0) != 0;
   int64_t allocated = 0;
   for (auto _ : state) {
     const int count = cluster.Fill(cluster.nodes[0]);
@@ -137,11 +149,12 @@ void FillNode(benchmark::State& state) {
   }
   state.SetItemsProcessed(allocated);
 }
-BENCHMARK(FillNode)->Unit(benchmark::kMicrosecond);
+BENCHMARK(FillNode)->Arg(0)->Arg(1)->Unit(benchmark::kMicrosecond);
 
 // Many nodes, one claim each: nothing is known about a node before.
 void FirstOnEachNode(benchmark::State& state) {
   Cluster cluster(static_cast<int>(state.range(0)));
+  cluster.ranked = state.range(1) != 0;
   const PreparedClaims prepared = Prepared(Mig("1g.10gb"), 1, cluster.inventory.features());
   int64_t allocated = 0;
   for (auto _ : state) {
@@ -151,7 +164,10 @@ void FirstOnEachNode(benchmark::State& state) {
   }
   state.SetItemsProcessed(allocated);
 }
-BENCHMARK(FirstOnEachNode)->Arg(1000)->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(FirstOnEachNode)
+    ->ArgsProduct({{1000}, {0, 1}})
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
 
 // One claim after each change of a slice of the node, of which nothing is known then.
 void AfterChange(benchmark::State& state) {
@@ -173,13 +189,14 @@ BENCHMARK(AfterChange)->Unit(benchmark::kMicrosecond);
 // All of them filled, one after the other.
 void FillNodes(benchmark::State& state) {
   Cluster cluster(static_cast<int>(state.range(0)));
+  cluster.ranked = state.range(1) != 0;
   int64_t allocated = 0;
   for (auto _ : state) {
     for (const cluster::Node& node : cluster.nodes) allocated += cluster.Fill(node);
   }
   state.SetItemsProcessed(allocated);
 }
-BENCHMARK(FillNodes)->Arg(1000)->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(FillNodes)->ArgsProduct({{1000}, {0, 1}})->Iterations(1)->Unit(benchmark::kMillisecond);
 
 double ResidentBytes() {
   malloc_trim(0);

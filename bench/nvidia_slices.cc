@@ -1,5 +1,7 @@
 #include "bench/nvidia_slices.h"
 
+#include <algorithm>
+
 namespace nos::bench {
 namespace {
 
@@ -7,12 +9,13 @@ constexpr int kSlots = 8;
 
 struct Profile {
   const char* name;
-  int slots, step, count;  // placements at 0, step, 2 * step, ...
+  int id, slots, step, count;  // placements at 0, step, 2 * step, ...
 };
-// 7 + 4 + 4 + 3 + 2 + 1 + 1 + 3 = 25 placements, as on an H100.
-constexpr Profile kProfiles[] = {
-    {"1g.10gb", 1, 1, 7}, {"1g.10gb.me", 1, 2, 4}, {"1g.20gb", 2, 2, 4}, {"2g.20gb", 2, 2, 3},
-    {"3g.40gb", 4, 4, 2}, {"4g.40gb", 4, 4, 1},    {"7g.80gb", 8, 8, 1}, {"1g.10gb.gfx", 1, 2, 3}};
+// 7 + 7 + 4 + 3 + 2 + 1 + 1 = 25 placements, as on an H100.
+constexpr Profile kProfiles[] = {{"1g.10gb", 19, 1, 1, 7}, {"1g.10gb+me", 20, 1, 1, 7},
+                                 {"1g.20gb", 15, 2, 2, 4}, {"2g.20gb", 14, 2, 2, 3},
+                                 {"3g.40gb", 9, 4, 4, 2},  {"4g.40gb", 5, 4, 4, 1},
+                                 {"7g.80gb", 0, 8, 8, 1}};
 
 constexpr const char* kCounters[] = {"copy-engines", "decoders", "encoders",
                                      "jpeg-engines", "memory",   "multiprocessors",
@@ -20,9 +23,10 @@ constexpr const char* kCounters[] = {"copy-engines", "decoders", "encoders",
 constexpr const char* kCapacities[] = {"copyEngines", "decoders",        "encoders",  "jpegEngines",
                                        "memory",      "multiprocessors", "ofaEngines"};
 
-// Without the characters that a device's name may not have.
+// In the form that a device's name may have.
 std::string Label(std::string text) {
   std::erase(text, '.');
+  std::replace(text.begin(), text.end(), '+', '-');
   return text;
 }
 
@@ -92,9 +96,10 @@ std::vector<Json> NvidiaSlices(const std::string& node) {
     devices.push_back(DeviceOf(node, gpu, prefix, nullptr, 0, kSlots));
     for (const Profile& profile : kProfiles) {
       for (int i = 0; i < profile.count; ++i) {
-        devices.push_back(DeviceOf(node, gpu,
-                                   prefix + "-mig-" + Label(profile.name) + "-" + std::to_string(i),
-                                   profile.name, i * profile.step, profile.slots));
+        const int start = i * profile.step;
+        const std::string name = prefix + "-mig-" + Label(profile.name) + "-" +
+                                 std::to_string(profile.id) + "-" + std::to_string(start);
+        devices.push_back(DeviceOf(node, gpu, name, profile.name, start, profile.slots));
       }
     }
     slices.push_back(

@@ -72,6 +72,12 @@ void AddChurn(CLI::App& root, cmd::Chosen& chosen) {
       ->add_option("--moves", options.moves,
                    "Maximum number of instances moved for a blocked request")
       ->capture_default_str();
+  command->add_flag(
+      "--claims", options.claims,
+      "Requests are ResourceClaims for devices as NVIDIA's DRA driver publishes them; "
+      "policies nos and first-fit (kube-scheduler's order)");
+  command->add_option("--node-gpus", options.node_gpus, "With --claims: GPUs of a node")
+      ->capture_default_str();
   AddOutput(*command, flags->output);
   command->footer(
       "Examples:\n"

@@ -69,31 +69,46 @@ class PreparedClaims {
   std::vector<PreparedClaim> claims_;
 };
 
-// A device that may be chosen, or that has been chosen.
+class NodeView;
+
+// A device that may be chosen, or that has been chosen: NodeView::devices[index].
 struct DeviceChoice {
-  const ResourceSlice* slice = nullptr;
-  const Device* device = nullptr;
-  uint32_t index = 0;  // for the allocator
+  uint32_t index = 0;
+};
+
+// How much less a node can serve once the chosen devices are in use. For comparing nodes.
+struct DeviceLoss {
+  double gpus = 0;  // in whole GPUs
+  // Free slots that are left on the GPUs of the chosen instances, or on all empty GPUs of the node
+  // if whole GPUs are chosen.
+  int free_slots = 0;
+  uint32_t tie = 0;  // lower: GPUs with more instances, which stay in use anyway
+  auto operator<=>(const DeviceLoss&) const = default;
 };
 
 // Decides which device is tried first.
 class DeviceRanking {
  public:
   virtual ~DeviceRanking() = default;
-  // Orders `devices`, the best first: all that are free for one device of the request, in
-  // kube-scheduler's order. `chosen`: the devices chosen so far in this call. May not add or
-  // remove.
-  virtual void Rank(const ResourceClaim& claim, const std::string& request,
-                    std::span<const DeviceChoice> chosen,
+  // Orders `devices`, the best first: all that are free for one device of a request, in
+  // kube-scheduler's order. `view`: all devices of the node with their use; `chosen`: the devices
+  // chosen so far in this call. May not add or remove.
+  virtual void Rank(const NodeView& view, std::span<const DeviceChoice> chosen,
                     std::vector<DeviceChoice>& devices) const = 0;
+  virtual DeviceLoss LossOf(const NodeView& /*view*/,
+                            std::span<const DeviceChoice> /*chosen*/) const {
+    return {};
+  }
 };
 
 struct AllocationOptions {
   // Devices that may be tried, over all levels of the search. A million takes about a tenth of a
   // second.
   int64_t max_steps = 1'000'000;
-  const DeviceRanking* ranking = nullptr;  // null: kube-scheduler's order, the first that fits
-  bool optional_node_operations = false;   // the node declares DRAOptionalNodeOperations
+  // Null: kube-scheduler's order, the first that fits. Also in its order: claims for which a device
+  // is at fault, and searches for which the ranking's order takes too many steps.
+  const DeviceRanking* ranking = nullptr;
+  bool optional_node_operations = false;  // the node declares DRAOptionalNodeOperations
 };
 
 struct AllocationOutcome {
@@ -107,6 +122,9 @@ struct AllocationOutcome {
   AllocationFault fault;
   std::vector<Allocation> allocations;  // one for each claim, in their order
   int64_t steps = 0;                    // devices tried
+  DeviceLoss loss;                      // kAllocated, by the ranking
+  // kAllocated: sum over the requests of how many alternatives come before the allocated one.
+  int alternatives = 0;
 };
 
 // Does not change the use in `inventory`: the caller passes the allocations to Inventory::Allocate

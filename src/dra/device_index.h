@@ -26,6 +26,7 @@
 #include "cluster/snapshot.h"
 #include "dra/allocator.h"
 #include "dra/inventory.h"
+#include "dra/least_loss.h"
 #include "dra/objects.h"
 
 namespace nos::dra {
@@ -37,7 +38,9 @@ class DeviceIndex {
  public:
   using Claim = std::shared_ptr<const ResourceClaim>;
 
-  DeviceIndex(const Features& features, std::shared_ptr<const DeviceExpressions> expressions);
+  // Ranks devices by `catalogue`, which must outlive the index.
+  DeviceIndex(const Features& features, std::shared_ptr<const DeviceExpressions> expressions,
+              const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin());
 
   // The snapshot that the claims belong to; it must outlive the index, or be null.
   void SetBase(const cluster::ClusterSnapshot* base) { base_ = base; }
@@ -73,6 +76,8 @@ class DeviceIndex {
   void SetDoubtful(const std::string& key);
 
   const Features& features() const { return inventory_.features(); }
+  // For options of Allocate.
+  const LeastLoss& ranking() const { return ranking_; }
   // Null: there is no such claim.
   const Claim& FindClaim(const std::string& key) const;
 
@@ -96,6 +101,7 @@ class DeviceIndex {
 
   std::shared_ptr<const DeviceExpressions> expressions_;
   Inventory inventory_;
+  LeastLoss ranking_;
   const cluster::ClusterSnapshot* base_ = nullptr;
   std::unordered_map<std::string, Held> claims_;
   std::unordered_map<std::string, std::shared_ptr<const ResourceSlice>> slices_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "study/churn/chooser.h"
+#include "study/churn/claims_host.h"
 #include "study/churn/packing.h"
 
 namespace nos::study {
@@ -110,6 +111,7 @@ class RepackHost : public Host {
 }  // namespace
 
 Result<std::unique_ptr<Host>> MakeHost(const ChurnOptions& options, const Mix& mix) {
+  if (options.claims) return MakeClaimsHost(options, mix);
   std::unique_ptr<Host> host;
   if (options.policy == ChurnPolicy::kRepack) {
     NOS_ASSIGN(PackingTest test, PackingTest::For(*options.model, mix));

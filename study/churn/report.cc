@@ -41,6 +41,7 @@ Json ToJson(const ChurnReport& report) {
                     {"arrivals", o.arrivals},
                     {"seed", o.seed},
                     {"policy", PolicyName(o.policy)},
+                    {"claims", o.claims},
                     {"maxMoves", o.moves},
                     {"offered", report.requests.offered},
                     {"accepted", report.requests.accepted},

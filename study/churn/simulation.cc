@@ -36,6 +36,16 @@ Status Check(const ChurnOptions& options) {
     return Invalid(
         fmt::format("moves: only policy nos moves instances, not {}", PolicyName(options.policy)));
   }
+  if (!options.claims) return Status::Ok();
+  if (options.policy != ChurnPolicy::kNos && options.policy != ChurnPolicy::kFirstFit) {
+    return Invalid(
+        fmt::format("claims: policies are nos and first-fit, not {}", PolicyName(options.policy)));
+  }
+  if (options.moves > 0) return Invalid("claims: instances do not move");
+  if (options.node_gpus < 1 || options.node_gpus > 16) {
+    return Invalid("GPUs of a node must be 1 to 16");
+  }
+  if (options.model->counted()) return Invalid("claims: the model has no MIG instances");
   return Status::Ok();
 }
 

@@ -49,6 +49,10 @@ struct ChurnOptions {
   uint64_t seed = 1;
   ChurnPolicy policy = ChurnPolicy::kNos;
   int moves = 0;  // 0..2, only for kNos: instances that may move for a blocked request
+  // Requests are ResourceClaims, and devices are allocated as the scheduler does (claims_host.h).
+  // Only kNos and kFirstFit, without moves.
+  bool claims = false;
+  int node_gpus = 8;  // 1..16: GPUs of a node; only for claims
 };
 
 struct ChurnCount {

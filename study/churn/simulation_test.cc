@@ -58,6 +58,17 @@ TEST(Churn, NosServesMoreThanBestBaseline) {
             ComputeShare(Short(ChurnPolicy::kLargestFreeRun)) + 5);
 }
 
+// Devices are chosen as well as placements, and in kube-scheduler's order as badly.
+TEST(Churn, ClaimsAreServedAsSlicesAre) {
+  for (const char* mix : {"uniform", "inference"}) {
+    ChurnOptions claims = Short(ChurnPolicy::kNos, mix);
+    claims.claims = true;
+    EXPECT_NEAR(ComputeShare(claims), ComputeShare(Short(ChurnPolicy::kNos, mix)), 0.3) << mix;
+    claims.policy = ChurnPolicy::kFirstFit;
+    EXPECT_EQ(ComputeShare(claims), ComputeShare(Short(ChurnPolicy::kFirstFit, mix))) << mix;
+  }
+}
+
 TEST(Churn, MovesAreFew) {
   for (const char* mix : kMixes) {
     const ChurnReport still = RunChurn(Short(ChurnPolicy::kNos, mix)).value();
@@ -102,6 +113,22 @@ TEST(Churn, RunsEveryModelWithEveryPolicy) {
   }
 }
 
+TEST(Churn, ServesClaimsOnEveryModel) {
+  for (const auto& model : gpu::Catalogue::Builtin().models()) {
+    for (const ChurnPolicy policy : {ChurnPolicy::kNos, ChurnPolicy::kFirstFit}) {
+      ChurnOptions options = Short(policy, "skew-small");
+      options.model = model.get();
+      options.arrivals = 1200;
+      options.gpus = 5;
+      options.claims = true;
+      options.node_gpus = 2;
+      const auto report = RunChurn(options);
+      ASSERT_TRUE(report.ok()) << model->name() << ": " << report.status().message();
+      EXPECT_GT(report->requests.accepted, 0);
+    }
+  }
+}
+
 TEST(Churn, AcceptsAllRequestsAtLowLoad) {
   ChurnOptions options = Short(ChurnPolicy::kFirstFit);
   options.load = 0.1;
@@ -125,6 +152,21 @@ TEST(Churn, RejectsInvalidOptions) {
                 o.moves = 1;
               }),
               HasSubstr("best-fit"));
+  EXPECT_THAT(error([](auto& o) {
+                o.policy = ChurnPolicy::kBestFit;
+                o.claims = true;
+              }),
+              HasSubstr("best-fit"));
+  EXPECT_THAT(error([](auto& o) {
+                o.moves = 1;
+                o.claims = true;
+              }),
+              HasSubstr("move"));
+  EXPECT_THAT(error([](auto& o) {
+                o.node_gpus = 17;
+                o.claims = true;
+              }),
+              HasSubstr("16"));
   EXPECT_THAT(ParsePolicy("bestfit").status().message(), HasSubstr("best-fit"));
   EXPECT_EQ(ParsePolicy("repack").value(), ChurnPolicy::kRepack);
 }

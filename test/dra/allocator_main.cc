@@ -25,7 +25,7 @@ namespace {
 // Tries the last device first.
 class Backwards final : public DeviceRanking {
  public:
-  void Rank(const ResourceClaim&, const std::string&, std::span<const DeviceChoice>,
+  void Rank(const NodeView&, std::span<const DeviceChoice>,
             std::vector<DeviceChoice>& devices) const override {
     std::reverse(devices.begin(), devices.end());
   }

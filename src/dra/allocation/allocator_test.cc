@@ -466,7 +466,7 @@ TEST(SearchTest, LooksAtDevicesWithinTheBudget) {
 
 class Backwards final : public DeviceRanking {
  public:
-  void Rank(const ResourceClaim&, const std::string&, std::span<const DeviceChoice> chosen,
+  void Rank(const NodeView&, std::span<const DeviceChoice> chosen,
             std::vector<DeviceChoice>& devices) const override {
     most_chosen = std::max(most_chosen, chosen.size());
     std::reverse(devices.begin(), devices.end());
@@ -485,6 +485,44 @@ TEST(SearchTest, RankingDecidesTheOrder) {
   EXPECT_EQ(World::Text(world.Try(Count(4), options)), "1g-3 1g-2 1g-1 1g-0");
   EXPECT_EQ(World::Text(world.Try(Count(5), options)), "no");
   EXPECT_EQ(backwards.most_chosen, 4U);
+}
+
+// Which device is at fault first depends on the order.
+TEST(SearchTest, FaultyDevicesAreReachedInKubeSchedulersOrder) {
+  World world;
+  world.Put("s", R"({"devices": [{"name": "d0"}, {"name": "d1"},
+                                 {"name": "d2", "attributes": {"a": {"int": 1}}}]})");
+  for (const char* device : {"d0", "d1"}) world.expressions.Add("?", "s", device, true);
+  const Backwards backwards;
+  AllocationOptions options;
+  options.ranking = &backwards;
+  constexpr const char* kAsk =
+      R"({"requests": [{"name": "r", "exactly": {"selectors": [{"cel": {"expression": "?"}}]}}]})";
+  EXPECT_EQ(World::Text(world.Try(kAsk, options)), "d0");
+  EXPECT_EQ(backwards.most_chosen, 0U);
+}
+
+TEST(SearchTest, RankedSearchTakesAPartOfTheSteps) {
+  World world;
+  world.Put("s", Devices(128));
+  const Backwards backwards;
+  AllocationOptions options;
+  options.ranking = &backwards;
+  EXPECT_EQ(World::Text(world.Try(kOne, options)), "d127");
+  options.max_steps = 100;
+  EXPECT_EQ(World::Text(world.Try(kOne, options)), "d0") << "kube-scheduler's order is left";
+}
+
+TEST(SearchTest, CountsAlternativesBeforeTheAllocatedOne) {
+  World world;
+  world.Put("s", Devices(4));
+  const AllocationOutcome outcome = world.Try(R"({"requests": [
+      {"name": "q", "exactly": {}},
+      {"name": "r", "firstAvailable": [{"name": "a", "count": 9}, {"name": "b", "count": 5},
+                                       {"name": "c", "count": 2}]},
+      {"name": "s", "firstAvailable": [{"name": "a", "count": 2}, {"name": "b"}]}]})");
+  EXPECT_EQ(outcome.alternatives, 3);
+  EXPECT_EQ(world.Try(kOne).alternatives, 0);
 }
 
 TEST(SearchTest, AllDevicesAndConstraints) {

@@ -142,8 +142,8 @@ Search::Found Search::PlaceDevices(const PreparedRequest& request, Place place) 
   if (request.count - place.taken > kMaxResults - picked) return Found::kNo;
   if (IsKnownToFail(place)) return Found::kNo;
   const auto& candidates = screen_.Candidates(request);
-  const Found found = options_.ranking == nullptr ? TryFrom(request, place, candidates)
-                                                  : TryRanked(request, place, candidates);
+  const Found found =
+      IsRanked() ? TryRanked(request, place, candidates) : TryFrom(request, place, candidates);
   if (found == Found::kNo) {
     ++failures_;
     if (symmetry_) symmetry_->AddFailure(place);
@@ -152,7 +152,7 @@ Search::Found Search::PlaceDevices(const PreparedRequest& request, Place place) 
 }
 
 bool Search::IsKnownToFail(const Place& place) {
-  if (faults_ || (failures_ < kEasyFailures && options_.ranking == nullptr)) return false;
+  if (faults_ || (failures_ < kEasyFailures && !IsRanked())) return false;
   if (failures_ == 0 || !ComparesDevices()) return false;
   steps_ += symmetry().cost();
   return symmetry().HasFailed(place);
@@ -175,24 +175,20 @@ Search::Found Search::TryFrom(const PreparedRequest& request, const Place& place
 
 Search::Found Search::TryRanked(const PreparedRequest& request, const Place& place,
                                 const std::vector<Candidate>& candidates) {
-  const auto choice = [&](uint32_t index) {
-    const PoolDevice& device = screen_.view().Find(screen_.view().devices[index]);
-    return DeviceChoice{device.slice, device.device, index};
-  };
   std::vector<DeviceChoice> chosen, devices;
-  for (const Pick& pick : draft_.picks()) chosen.push_back(choice(pick.device));
-  std::vector<Fault> faults(screen_.view().devices.size());
+  for (const Pick& pick : draft_.picks()) chosen.push_back({pick.device});
+  devices.reserve(candidates.size());
+  if (!Step(static_cast<int64_t>(candidates.size()) / kScreenedPerStep)) return Found::kStop;
   for (const Candidate& candidate : candidates) {
-    if (!Step(1)) return Found::kStop;
-    faults[candidate.device] = candidate.fault;
-    if (draft_.IsFree(place.claim, request, candidate.device)) {
-      devices.push_back(choice(candidate.device));
+    // Before the first choice the screen has looked already.
+    if (chosen.empty() || draft_.IsFree(place.claim, request, candidate.device)) {
+      devices.push_back({candidate.device});
     }
   }
-  options_.ranking->Rank(*claims_[place.claim].claim, request.name, chosen, devices);
+  options_.ranking->Rank(screen_.view(), chosen, devices);
   std::vector<uint32_t> tried;
   for (const DeviceChoice& device : devices) {
-    const Found found = Try(request, place, {device.index, faults[device.index]}, tried);
+    const Found found = Try(request, place, {device.index, Fault::kNone}, tried);
     if (found != Found::kNo) return found;
   }
   return Found::kNo;
@@ -217,7 +213,7 @@ Search::Found Search::Try(const PreparedRequest& request, const Place& place,
   if (answer != Draft::Answer::kYes) return Found::kNo;
   Place next = place;
   ++next.taken;
-  if (options_.ranking == nullptr) next.from = device + 1;
+  if (!IsRanked()) next.from = device + 1;
   const Found found = PlaceDevices(request, next);
   if (found != Found::kNo) return found;
   draft_.Undo();

@@ -38,6 +38,8 @@ class Search {
   // Takes the candidate and continues. `tried`: classes of devices that failed at this level.
   Found Try(const PreparedRequest& request, const Place& place, const Candidate& candidate,
             std::vector<uint32_t>& tried);
+  // Which fault is reached first depends on the order, so it is kube-scheduler's then.
+  bool IsRanked() const { return options_.ranking != nullptr && !faults_; }
   bool IsKnownToFail(const Place& place);
   bool IsLikeTried(uint32_t device, const std::vector<uint32_t>& tried);
   void NoteTried(uint32_t device, std::vector<uint32_t>& tried);

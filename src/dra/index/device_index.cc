@@ -105,7 +105,10 @@ class DeviceIndex::Supposition {
     if (claims.empty()) return;
     const PreparedClaims prepared(claims, find_class, index_.features());
     if (prepared.fault()) return;
-    const AllocationOutcome outcome = dra::Allocate(index_.inventory_, prepared, *node.node);
+    AllocationOptions options;
+    options.ranking = &index_.ranking_;  // as for pods that are placed
+    const AllocationOutcome outcome =
+        dra::Allocate(index_.inventory_, prepared, *node.node, options);
     if (outcome.kind != AllocationOutcome::Kind::kAllocated) return;
     for (size_t i = 0; i < claims.size(); ++i) {
       index_.inventory_.Allocate(claims[i]->uid, outcome.allocations[i]);
@@ -119,8 +122,11 @@ class DeviceIndex::Supposition {
 };
 
 DeviceIndex::DeviceIndex(const Features& features,
-                         std::shared_ptr<const DeviceExpressions> expressions)
-    : expressions_(std::move(expressions)), inventory_(features, *expressions_) {}
+                         std::shared_ptr<const DeviceExpressions> expressions,
+                         const gpu::Catalogue& catalogue)
+    : expressions_(std::move(expressions)),
+      inventory_(features, *expressions_),
+      ranking_(catalogue) {}
 
 void DeviceIndex::Reset(const cluster::ClusterContext& around) {
   std::vector<std::string> gone;

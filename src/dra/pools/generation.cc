@@ -142,6 +142,14 @@ Generation::Answer Generation::Matches(const Name& key, const std::vector<std::s
   return known;
 }
 
+const GpuTable& Generation::GpusBy(const std::shared_ptr<GpuReader>& reader) const {
+  if (gpus_ != nullptr && gpus_->reader() == reader) return *gpus_;
+  auto gpus = std::make_unique<GpuTable>(reader);
+  for (const PoolDevice& device : devices_) gpus->Add(*device.slice, *device.device);
+  gpus_ = std::move(gpus);
+  return *gpus_;
+}
+
 void Generation::Attach(PoolUse& use) {
   if (use.empty()) return;
   std::unordered_set<Name> listed;

@@ -11,6 +11,7 @@
 #include "dra/counters/sets.h"
 #include "dra/features.h"
 #include "dra/objects.h"
+#include "dra/placement/gpus.h"
 #include "dra/selectors.h"
 
 namespace nos::dra {
@@ -67,6 +68,9 @@ class Generation {
   Answer Matches(const Name& key, const std::vector<std::string>& selectors, uint32_t device,
                  const DeviceExpressions& expressions) const;
 
+  // The GPUs of the devices, as this reader sees them.
+  const GpuTable& GpusBy(const std::shared_ptr<GpuReader>& reader) const;
+
   // Follows the use of a device. `was_used`: before this change.
   void Follow(const Name& device, DeviceUse& use, bool was_used);
 
@@ -99,6 +103,7 @@ class Generation {
   // The one used last: a request asks for all devices, one after the other.
   mutable Name last_key_;
   mutable Memo* last_memo_ = nullptr;
+  mutable std::unique_ptr<const GpuTable> gpus_;
 };
 
 // True if a device of the slice names compatibility groups.

@@ -54,7 +54,8 @@ TEST(ConfigurationTest, EmptyConfigurationHasDefaults) {
             (Names{"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts",
                    "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding",
                    "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources"}));
-  EXPECT_EQ(Weights(profile), (std::map<std::string, int>{{"GpuPacking", 2},
+  EXPECT_EQ(Weights(profile), (std::map<std::string, int>{{"DynamicResources", 2},
+                                                          {"GpuPacking", 2},
                                                           {"ImageLocality", 1},
                                                           {"InterPodAffinity", 2},
                                                           {"NodeAffinity", 2},

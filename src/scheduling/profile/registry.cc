@@ -47,10 +47,10 @@ Made MakeBesideGpuPacking(const ConfigValue& args, const ProfileTraits& traits) 
   return std::make_unique<const T>(options);
 }
 
-// Order and weights are those of kube-scheduler's default profile, except for GpuPacking. With its
-// weight, a preference with full score (affinity 2 x 100) outweighs the loss of one whole GPU (2 x
-// 100 hundredths), but no more. With GpuPacking enabled, scores by free resources do not rank nodes
-// with GPUs.
+// Order and weights are those of kube-scheduler's default profile, except for GpuPacking and
+// DynamicResources, which weighs losses of GPUs alike. With GpuPacking's weight, a preference with
+// full score (affinity 2 x 100) outweighs the loss of one whole GPU (2 x 100 hundredths), but no
+// more. With GpuPacking enabled, scores by free resources do not rank nodes with GPUs.
 constexpr RegisteredPlugin kPlugins[] = {
     {"SchedulingGates", 0, &Make<SchedulingGates>},
     {"NodeUnschedulable", 0, &Make<NodeUnschedulable>},
@@ -65,7 +65,7 @@ constexpr RegisteredPlugin kPlugins[] = {
     {"VolumeZone", 0, &Make<VolumeZone>},
     {"PodTopologySpread", 2, &MakeWith<PodTopologySpread, &ReadTopologySpreadArguments>, true},
     {"InterPodAffinity", 2, &MakeWith<InterPodAffinity, &ReadInterPodAffinityArguments>, true},
-    {"DynamicResources", 0, &MakeDynamicResources, true},
+    {"DynamicResources", 2, &MakeDynamicResources, true},
     {"NodeResourcesBalancedAllocation", 1,
      &MakeBesideGpuPacking<NodeResourcesBalancedAllocation, &ReadBalanceArguments>, true},
     {"ImageLocality", 1, &Make<ImageLocality>},

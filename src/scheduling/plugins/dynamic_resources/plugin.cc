@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <unordered_map>
 #include <utility>
 
 #include "dra/cel_expressions.h"
@@ -22,7 +24,8 @@ using dra::DeviceIndex;
 struct OwnIndex {
   explicit OwnIndex(const cluster::ClusterSnapshot& snapshot)
       : base(snapshot),
-        index(dra::Features::Of(37), std::make_shared<const dra::CelExpressions>()) {
+        index(dra::Features::Of(37), std::make_shared<const dra::CelExpressions>(),
+              base.catalogue()) {
     index.SetBase(&base);
     index.Reset(base.around());
   }
@@ -36,7 +39,15 @@ struct Wanted {
   std::shared_ptr<const dra::PreparedClaims> open;  // null: nothing is to be allocated
   cluster::Table<dra::DeviceClass> classes;
   std::shared_ptr<DeviceIndex> index;
+  // By node: the order among equal scores, when the node was scored last.
+  std::shared_ptr<std::unordered_map<std::string, uint64_t>> orders;
 
+  // The devices that the open claims would get. REQUIRES: open != nullptr.
+  AllocationOutcome Best(const cluster::NodeInfo& node) const {
+    dra::AllocationOptions options;
+    options.ranking = &index->ranking();
+    return index->Allocate(*open, node, FindClass(), options);
+  }
   dra::FindClass FindClass() const {
     return [this](const std::string& name) { return classes.Share(name); };
   }
@@ -96,7 +107,7 @@ std::variant<Wanted, Verdict> Prepare(const Pod& pod, const cluster::ClusterSnap
   auto found = FindWantedClaims(pod, around);
   if (auto* verdict = std::get_if<Verdict>(&found)) return std::move(*verdict);
   Wanted wanted{std::get<WantedClaims>(std::move(found)), nullptr, around.device_classes,
-                IndexOf(snapshot)};
+                IndexOf(snapshot), nullptr};
   if (auto verdict = AdoptAssumed(pod, *wanted.index, wanted.claims)) return *std::move(verdict);
   if (wanted.claims.open.empty()) return wanted;
   wanted.open = std::make_shared<const dra::PreparedClaims>(wanted.claims.open, wanted.FindClass(),
@@ -169,6 +180,39 @@ Verdict DynamicResources::Filter(const CycleState& state, const Pod&,
   return VerdictOf(wanted->index->Allocate(*wanted->open, node, wanted->FindClass()));
 }
 
+bool DynamicResources::PreScore(const Pod&, const cluster::ClusterSnapshot&, Nodes,
+                                CycleState& state) const {
+  auto* wanted = state.Get<Wanted>();
+  if (wanted == nullptr || wanted->open == nullptr) return false;
+  wanted->orders = std::make_shared<std::unordered_map<std::string, uint64_t>>();
+  return true;
+}
+
+int64_t DynamicResources::Score(const CycleState& state, const Pod&,
+                                const cluster::NodeInfo& node) const {
+  const auto* wanted = state.Get<Wanted>();
+  if (wanted == nullptr || wanted->open == nullptr) return 0;
+  const AllocationOutcome outcome = wanted->Best(node);
+  if (outcome.kind != AllocationOutcome::Kind::kAllocated) return kUnscored;
+  if (wanted->orders != nullptr) {
+    (*wanted->orders)[node.node->meta.name] =
+        (static_cast<uint64_t>(outcome.loss.free_slots) << 32 | outcome.loss.tie) + 1;
+  }
+  return -kMaxScore * outcome.alternatives - std::llround(outcome.loss.gpus * kMaxScore);
+}
+
+int64_t DynamicResources::Normalized(int64_t score, int64_t /*lowest*/, int64_t highest) const {
+  return std::max<int64_t>(kMaxScore - (highest - score), 0);
+}
+
+uint64_t DynamicResources::Order(const CycleState& state, const Pod&,
+                                 const cluster::NodeInfo& node) const {
+  const auto* wanted = state.Get<Wanted>();
+  if (wanted == nullptr || wanted->orders == nullptr) return 0;
+  const auto found = wanted->orders->find(node.node->meta.name);
+  return found == wanted->orders->end() ? 0 : found->second;
+}
+
 // Allocates again: the state may come from another pod of the same kind.
 Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
                                   cluster::ClusterSnapshot& snapshot, CycleState& state) const {
@@ -189,8 +233,7 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
     assumed.changes.push_back({claim, *claim->allocation, unsure});
   }
   if (wanted.open != nullptr) {
-    const AllocationOutcome outcome =
-        wanted.index->Allocate(*wanted.open, *info, wanted.FindClass());
+    const AllocationOutcome outcome = wanted.Best(*info);
     if (outcome.kind != AllocationOutcome::Kind::kAllocated) return VerdictOf(outcome);
     for (size_t i = 0; i < wanted.claims.open.size(); ++i) {
       assumed.changes.push_back({wanted.claims.open[i], outcome.allocations[i], true});

@@ -2,6 +2,12 @@
 //
 // Semantics: kube-scheduler's DynamicResources as of Kubernetes 1.37; src/dra lists the
 // differences. Extended resources that a DeviceClass maps are not served.
+//
+// Devices and nodes are chosen where GPUs stay most useful (dra/least_loss.h), as GpuPacking does
+// for slices of device plugins. The score is kMaxScore on the best node. It decreases by one for
+// each hundredth of a GPU that is lost beyond that node's loss, and by kMaxScore for each
+// alternative of a firstAvailable request that comes before the allocated one. Ties: the fewest
+// free slots left, then the most instances.
 #pragma once
 
 #include "scheduling/plugin.h"
@@ -19,6 +25,7 @@ namespace nos::scheduling {
 class DynamicResources final : public PreEnqueuePlugin,
                                public PreFilterPlugin,
                                public FilterPlugin,
+                               public ScorePlugin,
                                public ReservePlugin,
                                public PreBindPlugin {
  public:
@@ -36,6 +43,13 @@ class DynamicResources final : public PreEnqueuePlugin,
   bool Concerns(const cluster::Pod& pod) const override { return !pod.claims.empty(); }
   bool ConcernsIn(const cluster::ClusterSnapshot& snapshot, const cluster::Pod& pod) const override;
   Verdict Filter(const CycleState& state, const cluster::Pod& pod,
+                 const cluster::NodeInfo& node) const override;
+  bool PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot, Nodes feasible,
+                CycleState& state) const override;
+  int64_t Score(const CycleState& state, const cluster::Pod& pod,
+                const cluster::NodeInfo& node) const override;
+  int64_t Normalized(int64_t score, int64_t lowest, int64_t highest) const override;
+  uint64_t Order(const CycleState& state, const cluster::Pod& pod,
                  const cluster::NodeInfo& node) const override;
   Verdict Reserve(const cluster::Pod& pod, std::string_view node,
                   cluster::ClusterSnapshot& snapshot, CycleState& state) const override;

@@ -1,0 +1,88 @@
+#include "dra/placement/nvidia.h"
+
+#include <charconv>
+#include <string_view>
+
+namespace nos::dra {
+namespace {
+
+// Anybody who may write ResourceSlices may name products.
+constexpr size_t kMaxProducts = 256;
+
+// The attributes that are read. Names may be written with the driver's domain.
+struct Texts {
+  Name type, uuid, parent, product, profile;
+};
+
+Texts TextsOf(const Device& device) {
+  static const Name kType("type"), kUuid("uuid"), kParent("parentUUID"), kProduct("productName"),
+      kProfile("profile");
+  static const Name kFullType("gpu.nvidia.com/type"), kFullUuid("gpu.nvidia.com/uuid"),
+      kFullParent("gpu.nvidia.com/parentUUID"), kFullProduct("gpu.nvidia.com/productName"),
+      kFullProfile("gpu.nvidia.com/profile");
+  Texts texts;
+  for (const auto& [name, value] : *device.attributes) {
+    if (value.type != Attribute::Type::kString || value.list) continue;
+    if (name == kType || name == kFullType) texts.type = value.text;
+    if (name == kUuid || name == kFullUuid) texts.uuid = value.text;
+    if (name == kParent || name == kFullParent) texts.parent = value.text;
+    if (name == kProduct || name == kFullProduct) texts.product = value.text;
+    if (name == kProfile || name == kFullProfile) texts.profile = value.text;
+  }
+  return texts;
+}
+
+// The number behind the last hyphen.
+std::optional<uint8_t> StartOf(std::string_view name) {
+  const size_t hyphen = name.rfind('-');
+  if (hyphen == std::string_view::npos || name.find("-mig-") == std::string_view::npos) return {};
+  const std::string_view digits = name.substr(hyphen + 1);
+  uint8_t start = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), start);
+  if (error != std::errc() || end != digits.data() + digits.size()) return {};
+  return start;
+}
+
+}  // namespace
+
+std::optional<GpuDevice> GpuReader::Read(const ResourceSlice& slice, const Device& device) {
+  static const Name kDriver("gpu.nvidia.com"), kGpu("gpu"), kMig("mig");
+  if (slice.driver != kDriver) return {};
+  const Texts texts = TextsOf(device);
+  const bool mig = texts.type == kMig;
+  if (!mig && texts.type != kGpu) return {};
+  GpuDevice read;
+  read.gpu = mig ? texts.parent : texts.uuid;
+  read.model = ModelOf(texts.product);
+  if (read.gpu.empty() || read.model == nullptr) return {};
+  if (!mig) {
+    read.kind = GpuDevice::Kind::kWhole;
+    return read;
+  }
+  const auto profile = read.model->FindProfile(texts.profile.str());
+  const auto start = StartOf(device.name.str());
+  if (!profile || !start) return read;
+  read.placement = {*profile, *start};
+  if (read.model->layouts().Find(read.placement)) read.kind = GpuDevice::Kind::kInstance;
+  return read;
+}
+
+const gpu::Model* GpuReader::ModelOf(const Name& product) {
+  if (product.empty()) return nullptr;
+  if (models_.size() >= kMaxProducts && !models_.contains(product)) models_.clear();
+  const auto [found, added] = models_.try_emplace(product, nullptr);
+  if (!added) return found->second;
+  const gpu::Model* model = catalogue_.FindByProduct(product.str());
+  if (model != nullptr && !model->counted()) found->second = model;
+  return found->second;
+}
+
+const GpuRule& GpuReader::RuleOf(const gpu::Model& model) {
+  std::unique_ptr<const GpuRule>& rule = rules_[&model];
+  if (rule == nullptr) {
+    rule = std::make_unique<const GpuRule>(GpuRule{model, gpu::Fragmentation(model)});
+  }
+  return *rule;
+}
+
+}  // namespace nos::dra
