@@ -189,16 +189,15 @@ void SetClaims(const std::vector<ClaimStatus>& statuses, Pod& pod) {
   }
 }
 
-void ReadPodStatus(Field& from, Pod& to, std::vector<ContainerStatus>& statuses) {
+void ReadPodStatus(Field& from, Pod& to, std::vector<ContainerStatus>& statuses,
+                   std::vector<ClaimStatus>& claims) {
   std::vector<ContainerStatus> of_init;
-  std::vector<ClaimStatus> claims;
   from.Members(At("phase", to.phase), At("nominatedNodeName", to.nominated_node),
                At("reason", to.reason), At("message", to.message), At("startTime", to.started),
                At("conditions", to.conditions, ReadCondition),
                At("containerStatuses", statuses, ReadContainerStatus),
                At("initContainerStatuses", of_init, ReadContainerStatus),
                At("resourceClaimStatuses", claims, ReadClaimStatus));
-  SetClaims(claims, to);
   for (const ContainerStatus& status : statuses) to.ended = std::max(to.ended, status.ended);
   for (ContainerStatus& status : of_init) {
     if (status.exit_code != 0) to.ended = std::max(to.ended, status.ended);
@@ -255,9 +254,11 @@ Status ReadNewPod(JsonSource json, Pod& to) {
   to.scheduler_name = "default-scheduler";
   to.phase = "Pending";
   std::vector<ContainerStatus> statuses;
+  std::vector<ClaimStatus> claims;
   const Status read = ReadParts(json, to, ReadPodSpec, [&](Field& status, Pod& pod) {
-    ReadPodStatus(status, pod, statuses);
+    ReadPodStatus(status, pod, statuses, claims);
   });
+  SetClaims(claims, to);  // the status may come before the spec
   const Condition* resize = to.FindCondition("PodResizePending");
   SetResizing(statuses, resize != nullptr && resize->reason == "Infeasible", to);
   return read;

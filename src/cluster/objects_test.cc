@@ -457,5 +457,17 @@ status:
                                                {"none", "", "small", true}}));
 }
 
+TEST(DecodePodTest, ReadsResourceClaimsWhoseStatusComesFirst) {
+  Pod pod;
+  const Status read = nos::cluster::ReadPod(
+      *ParseJson(
+          R"({"status": {"resourceClaimStatuses": [{"name": "own", "resourceClaimName": "c"}]},
+                     "spec": {"resourceClaims": [{"name": "own", "resourceClaimTemplateName": "t"}]},
+                     "metadata": {"name": "p"}})"),
+      pod);
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(pod.claims, (std::vector<PodClaim>{{"own", "c", "t", false}}));
+}
+
 }  // namespace
 }  // namespace nos::cluster

@@ -224,8 +224,8 @@ class World {
   Infrastructure infrastructure_;
   struct Controller;
   std::unique_ptr<Controller> partitioner_host_, scheduler_host_, autoscaler_host_;
-  // A node has a driver of Dynamic Resource Allocation. Otherwise controllers do not watch its kinds:
-  // each watch takes part in the draws of faults, which stay those of earlier versions.
+  // A node has a driver of Dynamic Resource Allocation. Otherwise controllers do not watch its
+  // kinds: each watch takes part in the draws of faults, which stay those of earlier versions.
   bool serves_devices_ = false;
   std::vector<std::string> violations_;
   uint64_t steps_ = 0, skips_ = 0;

@@ -37,7 +37,7 @@ node() {
 }
 # device NAME PROFILE FIRST LAST: uses the memory slices FIRST to LAST of the GPU.
 device() {
-  local counters= i
+  local counters='' i
   for ((i = $3; i <= $4; ++i)); do counters+=${counters:+, }"memory-slice-$i: {value: '1'}"; done
   printf '  - name: %s\n    attributes: {type: {string: mig}, profile: {string: %s}}\n' "$1" "$2"
   printf '    consumesCounters: [{counterSet: gpu-0, counters: {%s}}]\n' "$counters"

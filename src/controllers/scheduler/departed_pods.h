@@ -19,9 +19,9 @@
 // While the node is lost or absent neither time runs, because its kubelet does not know of the
 // deletion. A stand-in on an absent node uses no quota; it counts again if the node returns.
 //
-// Devices that a pod claims stay in use until its ResourceClaims are released, even if it ended; the
-// claims show it. A stand-in remains until then, so that pods for which others were evicted wait for the
-// devices instead of evicting more.
+// Devices that a pod claims stay in use until its ResourceClaims are released, even if it ended;
+// the claims show it. A stand-in remains until then, so that pods for which others were evicted
+// wait for the devices instead of evicting more.
 //
 // Owned by one thread.
 #pragma once
@@ -47,8 +47,8 @@ class DepartedPods {
   DepartedPods(scheduling::Engine& engine, TerminatingPods& terminating, Duration agent_patience)
       : engine_(engine), terminating_(terminating), agent_patience_(agent_patience) {}
 
-  // `gone`: its object vanished; otherwise the kubelet reported that it ended. REQUIRES: the pod had
-  // a node and is no longer in the engine.
+  // `gone`: its object vanished; otherwise the kubelet reported that it ended. REQUIRES: the pod
+  // had a node and is no longer in the engine.
   void Add(const cluster::Pod& pod, bool gone, Time now);
   // They change the engine and return the stand-ins that they removed from it. The engine has
   // `after` already. A null `before`: the node is new.
