@@ -111,17 +111,18 @@ say "no permission was there for nothing"
 # Requested only if an Event repeats, or a Lease is new.
 rarely='patch events|create leases'
 grep -q 'patch nodes' <(granted clusterrole/nos-mig-agent) || fail "cannot read the roles"
-# CRDs of gangs and quotas are not installed here.
-unserved='watch (podgroups|workloads|nodepools|(composite)?elasticquotas)'
+# CRDs of gangs and quotas are not installed here, and taint rules of devices are not served by default.
+unserved='watch (podgroups|workloads|nodepools|(composite)?elasticquotas|devicetaintrules)'
 needless=$(comm -23 \
   <({ granted clusterrole/nos-gpu-partitioner; granted role/nos-gpu-partitioner; } | sort -u) \
   <(used nos-gpu-partitioner) | grep -vxE "$rarely|$unserved")
 needless+=$(comm -23 <(granted clusterrole/nos-mig-agent | sort -u) <(used nos-mig-agent) | grep -vxE "$rarely")
-# No volume was bound, and no pod evicted.
+# No volume was bound, no pod evicted, and no claim of devices allocated.
+claims='(patch|update) resourceclaims(/status|/binding)?'
 needless+=$(comm -23 \
   <({ granted clusterrole/nos-scheduler; granted role/nos-scheduler; } | sort -u) \
   <(used nos-scheduler) |
-  grep -vxE "$rarely|patch persistentvolume(s|claims)|delete pods|$unserved")
+  grep -vxE "$rarely|patch persistentvolume(s|claims)|delete pods|$claims|$unserved")
 [ -z "$needless" ] || fail "granted by the chart, and never asked for: $needless"
 
 expect uninstalled "$helm" uninstall nos -n "$system"
