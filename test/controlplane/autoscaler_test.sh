@@ -268,8 +268,9 @@ soon 'NotFound' k get podtemplate nos-demand-asked -n "$system"
 
 say "no permission lacks, and none is there for nothing"
 if grep -l forbidden "$work"/autoscaler-*.log; then fail "a permission is missing"; fi
-# Repeated Events and new leases are rare; CRDs of gangs and quotas are not installed here.
-unasked='patch events|create leases|(get|update) machinepools/scale|watch (podgroups|workloads|(composite)?elasticquotas)'
+# Repeated Events and new leases are rare; CRDs of gangs and quotas are not installed here, and taint rules of
+# devices are not served by default.
+unasked='patch events|create leases|(get|update) machinepools/scale|watch (podgroups|workloads|devicetaintrules|(composite)?elasticquotas)'
 needless=$(comm -23 \
   <({ granted clusterrole/nos-autoscaler; granted role/nos-autoscaler; granted role/nos-autoscaler-places; } | sort -u) \
   <(used nos-autoscaler) | grep -vxE "$unasked")
