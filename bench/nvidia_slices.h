@@ -10,8 +10,8 @@ namespace nos::bench {
 
 inline constexpr int kGpus = 8;
 
-// Of a node with eight GPUs, each with 25 MIG placements and itself as devices: one slice a GPU,
-// and one with the counters of all.
+// The slices of a node with eight GPUs. Each GPU has one slice, which lists the whole GPU and its
+// 25 MIG placements as devices; one further slice has the counters of all GPUs.
 std::vector<Json> NvidiaSlices(const std::string& node);
 
 }  // namespace nos::bench

@@ -8,17 +8,17 @@
 //
 // WORKLOAD: plain, slices (a MIG slice each), claims (a ResourceClaim each, for a MIG slice of the
 // smallest profile; GPUs as NVIDIA's driver publishes them), claims3 (the same with three profiles
-// in turn), spread (by host and zone), anti (one pod of an app
-// per node), partition (a MIG slice each, on GPUs without instances; this program plays the agents,
-// which create them at once). Prints the time from the scheduler's start until the watch has shown
-// every pod bound, the resulting pods per second, and the time from the first binding to the last,
-// which excludes the work before it.
+// in turn), spread (by host and zone), anti (one pod of an app per node), partition (a MIG slice
+// each, on GPUs without instances; this program plays the agents, which create them at once).
+// Prints the time from the scheduler's start until the watch has shown every pod bound, the
+// resulting pods per second, and the time from the first binding to the last, which excludes the
+// work before it.
 //
 // SCHEDULER_NAME nobody: no scheduler runs; this program itself binds every pod, to one node after
 // the other and on 32 threads, which measures the API server's throughput without any decision.
-// Of a claim it writes the finalizer and an allocation first, as a scheduler does. With workload
-// partition it first writes each pod's node into its status, as nos scheduler does,
-// and creates no instances.
+// With workload claims it first writes a finalizer and an allocation into each claim, as a
+// scheduler does. With workload partition it first writes each pod's node into its status, as nos
+// scheduler does, and creates no instances.
 //
 // WORKLOAD one: pods arrive one by one. Prints the time from the moment the watch shows a pod until
 // it shows it bound, by the scheduler and, alternately, by this program itself, which decides

@@ -177,9 +177,9 @@ $(pods 14 low small)" k create
 within 60 bound low 14
 expect created from "$(pods 1 urgent small | sed 's/^spec:$/&\n  priorityClassName: urgent/')" k create
 within 60 bound urgent 1
-sleep 1
-bound low 13 || fail "more than one pod was evicted"
+within 20 bash -c "'$kubectl' get events -n team -o 'jsonpath={range .items[*]}{.reason}{\"\n\"}{end}' | grep -qx Preempted"
 expect '^1$' bash -c "'$kubectl' get events -n team -o 'jsonpath={range .items[*]}{.reason}{\"\n\"}{end}' | grep -cx Preempted"
+bound low 13 || fail "more than one pod was evicted"
 sound
 
 say "a claim by name is shared by the pods that use it"

@@ -28,7 +28,7 @@ class GpuTable {
   const std::shared_ptr<GpuReader>& reader() const { return reader_; }
   // By the order of Add.
   const GpuPlace& at(size_t device) const { return places_[device]; }
-  // Of each GPU, by GpuPlace::gpu.
+  // The rule of each GPU; the index is GpuPlace::gpu.
   const std::vector<const GpuRule*>& rules() const { return rules_; }
 
  private:

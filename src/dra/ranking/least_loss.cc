@@ -14,7 +14,7 @@ using gpu::LayoutTable;
 
 constexpr uint64_t kOneGpu = uint64_t{1} << 20;  // resolution of losses in keys
 
-// What is in use of a GPU.
+// The instances of a GPU that are in use.
 struct GpuState {
   LayoutId layout = LayoutTable::kEmpty;
   bool whole = false;

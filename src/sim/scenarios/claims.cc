@@ -40,7 +40,7 @@ Status Put(kube::Client& client, const OnClaims& operation) {
   return client.Create(resource, NamespaceOf(resource), object).status();
 }
 
-// As a scheduler does it, but without a consumer.
+// Writes finalizer and allocation as a scheduler does, but names no user.
 Status Allocate(kube::Client& client, const OnClaims& operation) {
   NOS_ASSIGN(Json claim, client.Get(kResourceClaims, kNamespace, operation.name));
   MakeObject(claim, "metadata")["finalizers"] = JsonArray{kClaimFinalizer};

@@ -74,7 +74,7 @@ std::vector<std::string> DeviceChecker::DevicesOf(const std::string& claim) cons
   return names;
 }
 
-// What a slice announced before stays in force for the claims that have it.
+// A claim keeps a device that its slice no longer lists, with the counters announced before.
 void DeviceChecker::OnSlice(const KeptPtr& before, const KeptPtr& after) {
   if (before != nullptr) {
     const std::string pool = PoolOf(before->object);

@@ -49,7 +49,7 @@ class ClaimKeeperTest : public testing::Test {
     return client_.Get(kResourceClaims, "default", name).value_or(Json());
   }
   size_t Claims() { return client_.List(kResourceClaims, "default", {}).value().items.size(); }
-  // As a scheduler does it.
+  // Writes finalizer, allocation and users, as a scheduler does.
   void Allocate(const std::string& claim, const std::vector<std::string>& pods) {
     JsonArray consumers;
     for (const std::string& pod : pods) {

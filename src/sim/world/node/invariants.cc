@@ -86,7 +86,7 @@ void CheckPod(const NodeSpec& spec, const VirtualNode::RunningPod& pod,
   }
 }
 
-// What the driver has prepared for claims exists.
+// Every instance that the driver has prepared for a claim exists.
 void CheckClaims(const Machine& machine, const std::map<std::string, std::string>& devices,
                  Problems& problems) {
   if (machine.driver() == nullptr) return;
