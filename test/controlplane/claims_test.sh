@@ -28,6 +28,12 @@ if ! k get --raw /apis/resource.k8s.io/v1 >/dev/null 2>&1; then
   exit 77
 fi
 expect created k create namespace team
+expect created k create namespace nos-system
+chart=$(dirname "$controlplane")/../deploy/helm/nos
+"$helm" template nos "$chart" -n nos-system --kube-version 1.34.2 --set scheduler.enabled=true \
+  -s templates/scheduler-rbac.yaml >"$work/rights.yaml" || fail "no roles"
+expect created k create -f "$work/rights.yaml"
+expect kubeconfig "$controlplane" kubeconfig scheduler --dir "$dir" --namespace nos-system --serviceaccount nos-scheduler
 within 30 k get serviceaccount default -n team
 
 # node NAME: simulated by kwok.
@@ -125,7 +131,7 @@ health: {healthProbeBindAddress: "127.0.0.1:0"}
 metrics: {bindAddress: "0"}
 Y
 scheduler() {
-  "$build/nos" scheduler --config "$work/scheduler.yaml" >>"$work/scheduler.log" 2>&1 &
+  "$build/nos" scheduler --kubeconfig "$dir/scheduler.kubeconfig" --config "$work/scheduler.yaml" >>"$work/scheduler.log" 2>&1 &
   scheduler=$!
   pids+=("$scheduler")
   disown
@@ -201,4 +207,5 @@ sound
 say "a pod without its claim, or with one that nothing can serve, waits with the reason"
 expect created from "$(pods 1 lost none | sed 's/resourceClaimTemplateName: none/resourceClaimName: nowhere/')" k create
 within 30 bash -c "'$kubectl' get pod lost1 -n team -o 'jsonpath={.status.conditions[*].message}' | grep -q 'nowhere.* not found'"
+grep -l forbidden "$work/scheduler.log" && fail "the chart's role lacks a right"
 say ok
