@@ -24,14 +24,6 @@ class DepartedPodsTest : public SchedulerFixture {
          {"status", {{"allocatable", {{"cpu", "9"}, {"pods", "110"}, {"nvidia.com/gpu", "1"}}}}}});
   }
   void Pod(const std::string& name) { PutPod(name, "nvidia.com/gpu", "1", 0); }
-  void RunFor(Duration time) {
-    const Time end = clock_.Now() + time;
-    while (clock_.Now() < end) {
-      Run();
-      clock_.AdvanceTo(std::min(end, clock_.Now() + seconds(5)));
-    }
-    Run();
-  }
 };
 
 TEST_F(DepartedPodsTest, GpuOfEndedPodIsFreeAtOnce) {
@@ -44,18 +36,18 @@ TEST_F(DepartedPodsTest, GpuOfEndedPodIsFreeAtOnce) {
 TEST_F(DepartedPodsTest, GpuOfVanishedPodWaitsForItsGracePeriod) {
   api_.RemoveByForce("ml/old");
   Pod("new");
-  RunFor(seconds(30));
+  RunInSteps(seconds(30));
   EXPECT_EQ(NodeOf("new"), "");
-  RunFor(seconds(12));
+  RunInSteps(seconds(12));
   EXPECT_EQ(NodeOf("new"), "n");
 }
 
 TEST_F(DepartedPodsTest, PodOfSameNameWaitsToo) {
   api_.RemoveByForce("ml/old");
   Pod("old");
-  RunFor(seconds(30));
+  RunInSteps(seconds(30));
   EXPECT_EQ(NodeOf("old"), "");
-  RunFor(seconds(12));
+  RunInSteps(seconds(12));
   EXPECT_EQ(NodeOf("old"), "n");
 }
 
@@ -63,12 +55,12 @@ TEST_F(DepartedPodsTest, GracePeriodBeginsWhenLostNodeReturns) {
   Node(JsonArray{{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoSchedule"}}});
   Run();
   api_.RemoveByForce("ml/old");
-  RunFor(std::chrono::minutes(10));
+  RunInSteps(std::chrono::minutes(10));
   Node({});
   Pod("new");
-  RunFor(seconds(30));
+  RunInSteps(seconds(30));
   EXPECT_EQ(NodeOf("new"), "");
-  RunFor(seconds(12));
+  RunInSteps(seconds(12));
   EXPECT_EQ(NodeOf("new"), "n");
 }
 
@@ -82,20 +74,20 @@ TEST_F(DepartedPodsTest, AbsentNodeKeepsItsDevicesButNoQuota) {
   api_.RemoveByForce("ml/old");
   Run();
   Pod("new");
-  RunFor(seconds(5));
+  RunInSteps(seconds(5));
   ASSERT_EQ(NodeOf("new"), "");
   api_.Remove("nodes", "n");
   Node("other", {});
-  RunFor(seconds(5));
+  RunInSteps(seconds(5));
   EXPECT_EQ(NodeOf("new"), "other");
 
   api_.Remove("pods", "ml/new");
   api_.Remove("nodes", "other");
   Node({});
   Pod("next");
-  RunFor(seconds(30));
+  RunInSteps(seconds(30));
   EXPECT_EQ(NodeOf("next"), "");
-  RunFor(seconds(12));
+  RunInSteps(seconds(12));
   EXPECT_EQ(NodeOf("next"), "n");
 }
 

@@ -57,14 +57,6 @@ class SchedulerDevicesTest : public SchedulerFixture {
     claim.get_object()["status"] = JsonObject{};
     api_.Put(claim);
   }
-  void RunFor(Duration time) {
-    const Time end = clock_.Now() + time;
-    while (clock_.Now() < end) {
-      Run();
-      clock_.AdvanceTo(std::min(end, clock_.Now() + seconds(5)));
-    }
-    Run();
-  }
 };
 
 TEST_F(SchedulerDevicesTest, PodIsBoundAfterItsClaimIsAllocated) {
@@ -95,14 +87,14 @@ TEST_F(SchedulerDevicesTest, EveryDeviceIsGivenOnce) {
   Run();
   EXPECT_EQ(NodeOf(waiting), "") << "the claim of the pod that ended is allocated";
   Release(ended);
-  RunFor(seconds(20));
+  RunInSteps(seconds(20));
   EXPECT_EQ(NodeOf(waiting), node);
 }
 
 TEST_F(SchedulerDevicesTest, RefusedAllocationIsTriedAgain) {
   const auto refused = kube::Refuse(api_, "PATCH", "/status", kube::HttpStatus(409, "conflict"), 1);
   Pod("p");
-  RunFor(seconds(60));
+  RunInSteps(seconds(60));
   EXPECT_EQ(*refused, 1);
   EXPECT_NE(NodeOf("p"), "");
   EXPECT_TRUE(IsAllocated("p"));
@@ -116,7 +108,7 @@ TEST_F(SchedulerDevicesTest, UnansweredAllocationKeepsItsDevice) {
   Pod("p", 5);
   Run();
   Pod("q");
-  RunFor(seconds(60));
+  RunInSteps(seconds(60));
   EXPECT_EQ(NodeOf("p"), "a");
   EXPECT_EQ(NodeOf("q"), "");
   EXPECT_FALSE(IsAllocated("q"));
@@ -126,14 +118,14 @@ TEST_F(SchedulerDevicesTest, FailedBindingReleasesTheDevicesForAnotherNode) {
   Cordon("b");
   kube::Refuse(api_, "POST", "/binding", kube::HttpStatus(500, "no"));
   Pod("p");
-  RunFor(seconds(20));
+  RunInSteps(seconds(20));
   ASSERT_TRUE(IsAllocated("p"));
   api_.intercept = nullptr;
   Cordon("a");
   Json back = *api_.Find("nodes", "b");
   MakeObject(back, "spec")["unschedulable"] = false;
   api_.Put(back);
-  RunFor(seconds(120));
+  RunInSteps(seconds(120));
   EXPECT_EQ(NodeOf("p"), "b");
 }
 
@@ -144,13 +136,13 @@ TEST_F(SchedulerDevicesTest, PreemptorWaitsUntilTheClaimOfItsVictimIsReleased) {
   ASSERT_NE(NodeOf("p"), "");
   ASSERT_NE(NodeOf("q"), "");
   Pod("urgent", 100);
-  RunFor(seconds(60));
+  RunInSteps(seconds(60));
   const bool p_gone = NodeOf("p") == "gone", q_gone = NodeOf("q") == "gone";
   EXPECT_NE(p_gone, q_gone) << "exactly one pod is evicted";
   EXPECT_EQ(NodeOf("urgent"), "");
   Pod("late", 50);
   Release(p_gone ? "p" : "q");
-  RunFor(seconds(20));
+  RunInSteps(seconds(20));
   EXPECT_NE(NodeOf("urgent"), "");
   EXPECT_EQ(NodeOf("late"), "") << "an earlier nomination goes first";
 }

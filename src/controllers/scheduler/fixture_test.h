@@ -66,6 +66,15 @@ class SchedulerFixture : public ::testing::Test {
     }
     ADD_FAILURE() << "does not come to rest";
   }
+  // Runs every five seconds until `time` has passed.
+  void RunInSteps(Duration time) {
+    const Time end = clock_.Now() + time;
+    while (clock_.Now() < end) {
+      Run();
+      clock_.AdvanceTo(std::min(end, clock_.Now() + seconds(5)));
+    }
+    Run();
+  }
   void CpuNode(const std::string& name, const std::string& cpu) {
     api_.Put({{"kind", "Node"},
               {"metadata", {{"name", name}}},

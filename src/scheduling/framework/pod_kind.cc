@@ -1,51 +1,20 @@
 #include "scheduling/pod_kind.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/key_writer.h"
 
 namespace nos::scheduling {
 namespace {
 
 using cluster::Pod;
 
-// Prefixes every part with its length, so that different pods never serialize to the same text.
-class Writer {
+class Writer : public KeyWriter<Writer> {
  public:
-  void Add(std::string_view text) {
-    Add(static_cast<int64_t>(text.size()));
-    text_ += text;
-  }
-  void Add(int64_t number) {
-    char digits[24];
-    const auto end = std::to_chars(std::begin(digits), std::end(digits), number).ptr;
-    text_.append(std::begin(digits), end);
-    text_ += ';';
-  }
-  void Add(bool flag) { text_ += flag ? 'y' : 'n'; }
+  using KeyWriter::Add;
   void Add(const Quantity& quantity) {
-    text_.append(reinterpret_cast<const char*>(&quantity), sizeof quantity);
+    AddRaw({reinterpret_cast<const char*>(&quantity), sizeof quantity});
   }
-  template <typename T>
-  void Add(const std::optional<T>& value) {
-    Add(value.has_value());
-    if (value) Add(*value);
-  }
-  template <typename T>
-  void Add(const std::vector<T>& values) {
-    Add(static_cast<int64_t>(values.size()));
-    for (const T& value : values) Add(value);
-  }
-  template <typename V>
-  void Add(const std::map<std::string, V, std::less<>>& values) {
-    Add(static_cast<int64_t>(values.size()));
-    for (const auto& [key, value] : values) {
-      Add(key);
-      Add(value);
-    }
-  }
-  void Add(const std::string& text) { Add(std::string_view(text)); }
-  void Add(const char*) = delete;
-  void Add(int32_t number) { Add(int64_t{number}); }
   void Add(const cluster::SelectorRequirement& r) { All(r.key, r.op, r.values); }
   void Add(const cluster::LabelSelector& s) { All(s.match_labels, s.match_expressions); }
   void Add(const cluster::NodeSelectorTerm& t) { All(t.match_expressions, t.match_fields); }
@@ -76,14 +45,6 @@ class Writer {
   void Add(const cluster::OwnerReference& o) {
     if (o.controller) All(o.api_version, o.kind, o.name);
   }
-  template <typename... Parts>
-  void All(const Parts&... parts) {
-    (Add(parts), ...);
-  }
-  std::string Take() { return std::move(text_); }
-
- private:
-  std::string text_;
 };
 
 }  // namespace
