@@ -31,6 +31,11 @@
 
 namespace nos::dra {
 
+// "ns/name" of the pod's claims that exist by its status, without repetition.
+std::vector<std::string> ClaimKeysOf(const cluster::Pod& pod);
+// True if the pod is one of the claim's users.
+bool IsReservedFor(const ResourceClaim& claim, const cluster::Pod& pod);
+
 // The name of the only node from which the allocation can be used; "" if there are several.
 const std::string& NodeOf(const Allocation& allocation);
 

@@ -9,7 +9,7 @@
 #include "cluster/annotations.h"
 #include "cluster/resource_names.h"
 #include "cluster/resources.h"
-#include "dra/objects.h"
+#include "dra/device_index.h"
 #include "scheduling/lost_node.h"
 #include "scheduling/preemption.h"
 
@@ -126,11 +126,9 @@ bool DepartedPods::AgentReports(const StandIn& stand_in) const {
 
 bool DepartedPods::HoldsClaims(const cluster::Pod& pod) const {
   const auto& claims = engine_.snapshot().around().device_claims;
-  return std::ranges::any_of(pod.claims, [&](const cluster::PodClaim& entry) {
-    const dra::ResourceClaim* claim = claims.Find(pod.meta.ns + "/" + entry.claim);
-    return claim != nullptr && claim->allocation &&
-           std::ranges::any_of(claim->reserved_for,
-                               [&](const auto& user) { return user.uid == pod.meta.uid; });
+  return std::ranges::any_of(dra::ClaimKeysOf(pod), [&](const std::string& key) {
+    const dra::ResourceClaim* claim = claims.Find(key);
+    return claim != nullptr && claim->allocation && dra::IsReservedFor(*claim, pod);
   });
 }
 

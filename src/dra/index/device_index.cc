@@ -12,17 +12,6 @@ namespace {
 using cluster::NodeInfo;
 using cluster::Pod;
 
-// The claims of the pod that exist, without repetition.
-std::vector<std::string> ClaimKeysOf(const Pod& pod) {
-  std::vector<std::string> keys;
-  for (const cluster::PodClaim& claim : pod.claims) {
-    if (claim.claim.empty()) continue;
-    std::string key = pod.meta.ns + "/" + claim.claim;
-    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(std::move(key));
-  }
-  return keys;
-}
-
 // Pods with claims that are on `node` and not on `other`.
 std::vector<const Pod*> OnlyOn(const NodeInfo& node, const NodeInfo* other) {
   std::set<std::string_view> uids;
@@ -41,6 +30,21 @@ std::vector<const Pod*> OnlyOn(const NodeInfo& node, const NodeInfo* other) {
 const std::string& NodeOf(const ResourceSlice& slice) { return slice.nodes.node_name; }
 
 }  // namespace
+
+std::vector<std::string> ClaimKeysOf(const Pod& pod) {
+  std::vector<std::string> keys;
+  for (const cluster::PodClaim& claim : pod.claims) {
+    if (claim.claim.empty()) continue;
+    std::string key = pod.meta.ns + "/" + claim.claim;
+    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+bool IsReservedFor(const ResourceClaim& claim, const Pod& pod) {
+  return std::ranges::any_of(claim.reserved_for,
+                             [&](const auto& user) { return user.uid == pod.meta.uid; });
+}
 
 // The allocator writes one term that names the node.
 const std::string& NodeOf(const Allocation& allocation) {
@@ -61,7 +65,7 @@ class DeviceIndex::Supposition {
     const NodeInfo* base =
         index.base_ == nullptr ? nullptr : index.base_->Find(node.node->meta.name);
     if (base == &node || index.base_ == nullptr) return;
-    if (base != nullptr) Release(OnlyOn(*base, &node));
+    if (base != nullptr) Release(OnlyOn(*base, &node), node);
     for (const Pod* pod : OnlyOn(node, base)) Add(*pod, node, find_class);
   }
   ~Supposition() {
@@ -75,15 +79,21 @@ class DeviceIndex::Supposition {
   Supposition& operator=(const Supposition&) = delete;
 
  private:
-  // A claim is free once all of its users have left.
-  void Release(const std::vector<const Pod*>& pods) {
+  // A claim is free once all of its users have left `node`, those included that are about to be
+  // stored.
+  void Release(const std::vector<const Pod*>& pods, const NodeInfo& node) {
     std::set<std::string_view> left;
     for (const Pod* pod : pods) left.insert(pod->meta.uid);
+    std::set<std::string> kept;
+    for (const auto& pod : node.pods) {
+      for (std::string& key : ClaimKeysOf(*pod)) kept.insert(std::move(key));
+    }
     const auto has_left = [&](const ClaimConsumer& user) { return left.contains(user.uid); };
     for (const Pod* pod : pods) {
       for (const std::string& key : ClaimKeysOf(*pod)) {
         const auto held = index_.claims_.find(key);
         if (held == index_.claims_.end() || held->second.allocation() == nullptr) continue;
+        if (kept.contains(key)) continue;
         const Claim& claim = held->second.claim;
         if (!std::ranges::all_of(claim->reserved_for, has_left)) continue;
         if (std::ranges::find(released_, key) != released_.end()) continue;

@@ -157,6 +157,15 @@ TEST_F(DeviceIndexTest, SharedClaimIsHeldUntilItsLastUserLeaves) {
   EXPECT_EQ(Try(ClaimOf("b", 2), *without.Find("n")).kind, Kind::kAllocated);
 }
 
+// The second user is assumed: the claim does not name it yet.
+TEST_F(DeviceIndexTest, ClaimIsHeldByAnotherPodOnTheNodeThatUsesIt) {
+  index_.SetClaim("x/a", Allocated(ClaimOf("a"), "p"));
+  for (const char* pod : {"p", "q"}) ASSERT_TRUE(snapshot_.Bind(PodOf(pod, "a"), "n").ok());
+  ClusterSnapshot without = snapshot_;
+  ASSERT_TRUE(without.Unbind(*PodOf("p", "a"), "n").ok());
+  EXPECT_EQ(Try(ClaimOf("b", 2), *without.Find("n")).kind, Kind::kDoesNotFit);
+}
+
 TEST_F(DeviceIndexTest, PodsThatComeToACopyTakeDevicesFirst) {
   index_.SetClaim("x/a", ClaimOf("a"));
   ClusterSnapshot with = snapshot_;

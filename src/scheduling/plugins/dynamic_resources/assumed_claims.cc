@@ -113,7 +113,7 @@ std::vector<codec::ApiRequest> StatusWrites(const AssumedClaims& assumed, const 
       dra::Allocation allocation = change.allocation;
       if (HasConditions(allocation)) allocation.time = now;
       writes.push_back(StatusWrite(*change.claim, version, &allocation, pod));
-    } else if (!IsReservedFor(*change.claim, pod)) {
+    } else if (!dra::IsReservedFor(*change.claim, pod)) {
       writes.push_back(StatusWrite(*change.claim, version, nullptr, pod));
     }
   }

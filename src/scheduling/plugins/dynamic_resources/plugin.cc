@@ -162,12 +162,6 @@ PreFilterPlugin::Outcome DynamicResources::PreFilter(const Pod& pod,
   return outcome;
 }
 
-// Devices of one node change hands with the pods on it.
-bool DynamicResources::Update(const Pod&, const Pod&, bool, const cluster::NodeInfo&, CycleState&,
-                              TouchDomain) const {
-  return true;
-}
-
 Verdict DynamicResources::Filter(const CycleState& state, const Pod&,
                                  const cluster::NodeInfo& node) const {
   const auto* wanted = state.Get<Wanted>();
@@ -291,7 +285,7 @@ Progress DynamicResources::PreBind(const Pod& pod, std::string_view,
 std::vector<codec::ApiRequest> DynamicResources::PostFilter(
     const Pod& pod, const cluster::ClusterSnapshot& snapshot) const {
   std::vector<codec::ApiRequest> writes;
-  for (const std::string& key : ClaimKeysOf(pod)) {
+  for (const std::string& key : dra::ClaimKeysOf(pod)) {
     const dra::ResourceClaim* claim = snapshot.around().device_claims.Find(key);
     if (claim == nullptr || claim->deleted) continue;
     if (IsAllocatedTo(*claim, pod)) {
@@ -335,12 +329,12 @@ bool DynamicResources::MayHelp(const ClusterEvent& event, const Pod& pod) const 
   if (was && !is) return true;
   const auto& changed = after != nullptr ? after : before;
   if (changed == nullptr) return true;  // the object is not known
-  const std::vector<std::string> keys = ClaimKeysOf(pod);
+  const std::vector<std::string> keys = dra::ClaimKeysOf(pod);
   return std::ranges::find(keys, changed->Key()) != keys.end();
 }
 
 void AppendClaims(const Pod& pod, const cluster::ClusterContext& around, std::string& kind) {
-  for (const std::string& key : ClaimKeysOf(pod)) {
+  for (const std::string& key : dra::ClaimKeysOf(pod)) {
     const auto& claim = around.device_claims.Share(key);
     const bool assumed = around.devices != nullptr && around.devices->FindAssumed(key) != nullptr;
     const bool open = claim != nullptr && !claim->allocation && !claim->deleted && !assumed;

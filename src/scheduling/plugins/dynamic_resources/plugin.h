@@ -19,9 +19,9 @@ namespace nos::scheduling {
 // "InsufficientDevices", "DevicesElsewhere", "DevicesRefused"; while binding:
 // "WaitsForDevices", "DevicesFailed", "DeviceBindingTimeout".
 //
-// Reserve assumes in the snapshot's cluster context the allocations that PreBind then writes. If a
-// write fails, the caller must call Unreserve. The plugin does nothing without ResourceClaims in
-// the cluster context.
+// Reserve assumes the allocations that PreBind then writes: in the index of devices, or without one
+// in the snapshot's cluster context. If a write fails, the caller must call Unreserve. The plugin
+// does nothing without ResourceClaims in the cluster context.
 class DynamicResources final : public PreEnqueuePlugin,
                                public PreFilterPlugin,
                                public FilterPlugin,
@@ -36,10 +36,9 @@ class DynamicResources final : public PreEnqueuePlugin,
   Verdict PreEnqueue(const cluster::Pod& pod) const override;
   Outcome PreFilter(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                     CycleState& state) const override;
-  bool Update(const cluster::Pod& pod, const cluster::Pod& other, bool came,
-              const cluster::NodeInfo& node, CycleState& state, TouchDomain touch) const override;
-  // Changes on other nodes arrive as changes of those (DeviceIndex::Affected).
-  DependsOn Dependence() const override { return DependsOn::kNodeUsage; }
+  // Classes, taint rules and devices that several nodes can use are in the cluster context. A
+  // change of devices or claims that concerns one node arrives as a change of that node.
+  DependsOn Dependence() const override { return DependsOn::kCluster; }
   bool Concerns(const cluster::Pod& pod) const override { return !pod.claims.empty(); }
   bool ConcernsIn(const cluster::ClusterSnapshot& snapshot, const cluster::Pod& pod) const override;
   Verdict Filter(const CycleState& state, const cluster::Pod& pod,

@@ -180,6 +180,66 @@ TEST_F(DynamicResourcesTest, AssumedDevicesAreNotGivenTwice) {
   EXPECT_NE(NodeFor(Claiming("p4", "c4")), "");
 }
 
+TEST_F(DynamicResourcesTest, ChangedClassIsHeeded) {
+  Put(ClaimOf("c"));
+  const Pod pod = Claiming("p", "c");
+  ASSERT_NE(NodeFor(pod), "");
+  const auto set = [&](const std::string& driver) {
+    engine_.ChangeContext(
+        [&](ClusterContext& around) {
+          around.device_classes.Set(
+              "d", Read<dra::DeviceClass>(R"({"metadata": {"name": "d"}, "spec": {"selectors":
+                   [{"cel": {"expression": "device.driver == ')" +
+                                              driver + R"('"}}]}})",
+                                          dra::ReadDeviceClass));
+        },
+        dra::kClassKind, "d");
+  };
+  set("other.io");
+  EXPECT_EQ(NodeFor(pod), "");
+  set("d.io");
+  EXPECT_NE(NodeFor(pod), "");
+}
+
+TEST_F(DynamicResourcesTest, TaintRuleIsHeeded) {
+  Put(ClaimOf("c"));
+  const Pod pod = Claiming("p", "c");
+  ASSERT_NE(NodeFor(pod), "");
+  const auto rule = Read<dra::DeviceTaintRule>(
+      R"({"metadata": {"name": "r"}, "spec": {"deviceSelector": {"driver": "d.io"},
+          "taint": {"key": "k", "effect": "NoSchedule"}}})",
+      dra::ReadDeviceTaintRule);
+  const auto set = [&](const std::shared_ptr<const dra::DeviceTaintRule>& to) {
+    engine_.ChangeContext([&](ClusterContext& around) { around.device_taint_rules.Set("r", to); },
+                          dra::kTaintRuleKind, "r");
+  };
+  set(rule);
+  EXPECT_EQ(NodeFor(pod), "");
+  set(nullptr);
+  EXPECT_NE(NodeFor(pod), "");
+}
+
+TEST_F(DynamicResourcesTest, DeviceOfAllNodesIsGivenOnce) {
+  engine_.ChangeContext([](ClusterContext& around) {
+    around.device_slices.Set("a", nullptr);
+    around.device_slices.Set("b", nullptr);
+    around.device_slices.Set(
+        "net", Read<dra::ResourceSlice>(
+                   R"({"metadata": {"name": "net"}, "spec": {"driver": "d.io", "allNodes": true,
+                       "pool": {"name": "net", "generation": 1, "resourceSliceCount": 1},
+                       "devices": [{"name": "d0"}]}})",
+                   dra::ReadResourceSlice));
+  });
+  Put(ClaimOf("c"));
+  Put(ClaimOf("d"));
+  ASSERT_NE(NodeFor(Claiming("q", "d")), "");
+  CycleState state;
+  ASSERT_TRUE(Assume(Claiming("p", "c"), "a", state).fits());
+  EXPECT_EQ(NodeFor(Claiming("q", "d")), "");
+  engine_.Unreserve(framework_, Claiming("p", "c"), "a", state);
+  EXPECT_NE(NodeFor(Claiming("q", "d")), "");
+}
+
 TEST_F(DynamicResourcesTest, PodsWhoseClaimsAskForTheSameShareATable) {
   for (int i = 0; i < 3; ++i) Put(ClaimOf("c" + std::to_string(i)));
   std::vector<CycleState> states(3);

@@ -23,25 +23,10 @@ dra::FindClass ClassesOf(const cluster::ClusterContext& around) {
   return [&around](const std::string& name) { return around.device_classes.Share(name); };
 }
 
-std::vector<std::string> ClaimKeysOf(const cluster::Pod& pod) {
-  std::vector<std::string> keys;
-  for (const cluster::PodClaim& claim : pod.claims) {
-    if (claim.claim.empty()) continue;
-    std::string key = pod.meta.ns + "/" + claim.claim;
-    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(std::move(key));
-  }
-  return keys;
-}
-
-bool IsReservedFor(const dra::ResourceClaim& claim, const cluster::Pod& pod) {
-  return std::ranges::any_of(claim.reserved_for,
-                             [&](const auto& user) { return user.uid == pod.meta.uid; });
-}
-
 std::variant<WantedClaims, Verdict> FindWantedClaims(const cluster::Pod& pod,
                                                      const cluster::ClusterContext& around) {
   WantedClaims wanted;
-  for (const std::string& key : ClaimKeysOf(pod)) {
+  for (const std::string& key : dra::ClaimKeysOf(pod)) {
     const auto& claim = around.device_claims.Share(key);
     if (claim == nullptr) {
       return Verdict::Unresolvable(codes::kResourceClaimNotFound,
@@ -55,7 +40,7 @@ std::variant<WantedClaims, Verdict> FindWantedClaims(const cluster::Pod& pod,
       wanted.open.push_back(claim);
       continue;
     }
-    if (claim->reserved_for.size() >= kMaxUsers && !IsReservedFor(*claim, pod)) {
+    if (claim->reserved_for.size() >= kMaxUsers && !dra::IsReservedFor(*claim, pod)) {
       return Verdict::Unresolvable(
           codes::kResourceClaimInUse,
           fmt::format("resourceclaim \"{}\" is in use by {} pods, the most that can share it", key,

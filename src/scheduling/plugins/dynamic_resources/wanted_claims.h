@@ -25,11 +25,6 @@ bool KnowsDevices(const cluster::ClusterContext& around);
 // Finds DeviceClasses by name. Refers to the context.
 dra::FindClass ClassesOf(const cluster::ClusterContext& around);
 
-// "ns/name" of the pod's claims that exist by its status, without repetition.
-std::vector<std::string> ClaimKeysOf(const cluster::Pod& pod);
-// True if the pod is one of the claim's users.
-bool IsReservedFor(const dra::ResourceClaim& claim, const cluster::Pod& pod);
-
 // Verdict: why no node can serve the pod now.
 std::variant<WantedClaims, Verdict> FindWantedClaims(const cluster::Pod& pod,
                                                      const cluster::ClusterContext& around);
