@@ -180,7 +180,18 @@ TEST_F(DynamicResourcesTest, AssumedDevicesAreNotGivenTwice) {
   EXPECT_NE(NodeFor(Claiming("p4", "c4")), "");
 }
 
-TEST_F(DynamicResourcesTest, ChangedClassIsHeeded) {
+// With this plugin alone, so that no other plugin has verdicts computed again.
+class DynamicResourcesAloneTest : public DynamicResourcesTest {
+ protected:
+  DynamicResourcesAloneTest() { framework_ = Alone(); }
+  static Framework Alone() {
+    std::vector<Framework::Entry> entries;
+    entries.push_back({std::make_unique<const DynamicResources>(), 0});
+    return Framework(std::move(entries));
+  }
+};
+
+TEST_F(DynamicResourcesAloneTest, ChangedClassIsHeeded) {
   Put(ClaimOf("c"));
   const Pod pod = Claiming("p", "c");
   ASSERT_NE(NodeFor(pod), "");
@@ -201,7 +212,7 @@ TEST_F(DynamicResourcesTest, ChangedClassIsHeeded) {
   EXPECT_NE(NodeFor(pod), "");
 }
 
-TEST_F(DynamicResourcesTest, TaintRuleIsHeeded) {
+TEST_F(DynamicResourcesAloneTest, TaintRuleIsHeeded) {
   Put(ClaimOf("c"));
   const Pod pod = Claiming("p", "c");
   ASSERT_NE(NodeFor(pod), "");
@@ -219,7 +230,7 @@ TEST_F(DynamicResourcesTest, TaintRuleIsHeeded) {
   EXPECT_NE(NodeFor(pod), "");
 }
 
-TEST_F(DynamicResourcesTest, DeviceOfAllNodesIsGivenOnce) {
+TEST_F(DynamicResourcesAloneTest, DeviceOfAllNodesIsGivenOnce) {
   engine_.ChangeContext([](ClusterContext& around) {
     around.device_slices.Set("a", nullptr);
     around.device_slices.Set("b", nullptr);
