@@ -83,6 +83,8 @@ class DeviceIndex {
   const Features& features() const { return inventory_.features(); }
   // For options of Allocate.
   const LeastLoss& ranking() const { return ranking_; }
+  // True if the ranking chooses among the node's devices: it has GPUs of NVIDIA's driver.
+  bool Ranks(const cluster::Node& node) const { return ranking_.Ranks(inventory_.View(node)); }
   // Null: there is no such claim.
   const Claim& FindClaim(const std::string& key) const;
 

@@ -27,6 +27,8 @@ class LeastLoss final : public DeviceRanking {
   void Rank(const NodeView& view, std::span<const DeviceChoice> chosen,
             std::vector<DeviceChoice>& devices) const override;
   DeviceLoss LossOf(const NodeView& view, std::span<const DeviceChoice> chosen) const override;
+  // True if some device of the node is ranked.
+  bool Ranks(const NodeView& view) const;
 
  private:
   std::shared_ptr<GpuReader> reader_;

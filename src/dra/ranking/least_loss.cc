@@ -154,6 +154,12 @@ void LeastLoss::Rank(const NodeView& view, std::span<const DeviceChoice> chosen,
   for (size_t i = 0; i < ranked.size(); ++i) devices[places[i]].index = ranked[i].device;
 }
 
+bool LeastLoss::Ranks(const NodeView& view) const {
+  return std::ranges::any_of(view.pools, [&](const PoolView& pool) {
+    return pool.usable() && !pool.generation->GpusBy(reader_).rules().empty();
+  });
+}
+
 DeviceLoss LeastLoss::LossOf(const NodeView& view, std::span<const DeviceChoice> chosen) const {
   NodeGpus gpus(view, reader_);
   const std::vector<const GpuRule*> rules = gpus.Rules();

@@ -102,7 +102,8 @@ class DeviceRankingTest : public ::testing::Test {
     engine_.FollowDevices(std::make_shared<dra::DeviceIndex>(
         dra::Features::Of(37), std::make_shared<const dra::CelExpressions>()));
     for (const char* name : {"a", "b"}) {
-      engine_.SetNode(std::make_shared<const cluster::Node>(NodeOf(name)));
+      engine_.SetNode(std::make_shared<const cluster::Node>(
+          NodeOf(name, {{"cpu", "32"}, {"memory", "128Gi"}})));
     }
     engine_.ChangeContext([](ClusterContext& around) {
       for (const char* name : {"a", "b"}) PutGpu(around, name);
@@ -112,20 +113,21 @@ class DeviceRankingTest : public ::testing::Test {
     });
   }
 
-  Pod Claiming(const std::string& name, const std::vector<std::string>& profiles) {
+  Pod Claiming(const std::string& name, const std::vector<std::string>& profiles,
+               testing::Amounts requests = {}) {
     const auto claim = ClaimOf(name, profiles);
     engine_.ChangeContext(
         [&](ClusterContext& around) { around.device_claims.Set(claim->Key(), claim); },
         dra::kClaimKind, claim->Key());
-    Pod pod = PodOf(name);
+    Pod pod = PodOf(name, requests);
     pod.meta.uid = name;
     pod.claims = {{"gpu", name, "", false}};
     return pod;
   }
   // "node/device" that the pod gets; "": none.
   std::string Place(const std::string& name, const std::vector<std::string>& profiles,
-                    const std::string& on = "") {
-    const Pod pod = Claiming(name, profiles);
+                    const std::string& on = "", testing::Amounts requests = {}) {
+    const Pod pod = Claiming(name, profiles, requests);
     std::string node = on;
     if (on.empty()) {
       const Decision decision = engine_.Schedule(framework_, std::make_shared<const Pod>(pod));
@@ -153,6 +155,21 @@ TEST_F(DeviceRankingTest, PrefersTheNodeThatLosesLeast) {
   ASSERT_EQ(Place("p", {"4g.40gb"}, "b"), "b/gpu-0-mig-4g-0-0");
   EXPECT_EQ(Place("q", {"3g.40gb"}), "b/gpu-0-mig-3g-0-4") << "a is first by name";
   EXPECT_EQ(Place("r", {"3g.40gb"}), "a/gpu-0-mig-3g-0-4");
+}
+
+// Without GPUs, the emptiest and most balanced node would be the best.
+TEST_F(DeviceRankingTest, FreeProcessorsDoNotOutweighLosses) {
+  ASSERT_EQ(Place("p", {"4g.40gb"}, "b", {{"cpu", "24"}}), "b/gpu-0-mig-4g-0-0");
+  EXPECT_EQ(Place("q", {"3g.40gb"}, "", {{"cpu", "2"}, {"memory", "8Gi"}}), "b/gpu-0-mig-3g-0-4");
+}
+
+TEST_F(DeviceRankingTest, PodsWithoutClaimsStayOffNodesWithGpus) {
+  engine_.SetNode(
+      std::make_shared<const cluster::Node>(NodeOf("c", {{"cpu", "4"}, {"memory", "8Gi"}})));
+  const Decision decision =
+      engine_.Schedule(framework_, std::make_shared<const Pod>(PodOf("p", {{"cpu", "2"}})));
+  ASSERT_NE(decision.node, nullptr);
+  EXPECT_EQ(decision.node->node->meta.name, "c") << "a and b are emptier";
 }
 
 // Many pods of one kind: only the node that took the last one is scored anew.

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scheduling/packing/view.h"
+#include "scheduling/plugins/node_resources_fit/gpu_nodes.h"
 
 namespace nos::scheduling {
 namespace {
 
 struct Asked {
   std::vector<int64_t> amounts;
+  GpuNodes left;
 };
 
 // Sums fractions in kube-scheduler's order, to obtain bit-identical results.
@@ -37,16 +38,17 @@ NodeResourcesBalancedAllocation::NodeResourcesBalancedAllocation(const BalanceOp
       leaves_gpus_(options.leaves_gpus) {}
 
 bool NodeResourcesBalancedAllocation::PreScore(const cluster::Pod& pod,
-                                               const cluster::ClusterSnapshot&, Nodes,
+                                               const cluster::ClusterSnapshot& snapshot, Nodes,
                                                CycleState& state) const {
-  const auto& asked = state.Set(Asked{scored_.AskedBy(pod)}).amounts;
+  const GpuNodes left = leaves_gpus_ ? GpuNodes(snapshot) : GpuNodes();
+  const auto& asked = state.Set(Asked{scored_.AskedBy(pod), left}).amounts;
   return std::ranges::any_of(asked, [](int64_t amount) { return amount != 0; });
 }
 
 int64_t NodeResourcesBalancedAllocation::Score(const CycleState& state, const cluster::Pod& pod,
                                                const cluster::NodeInfo& node) const {
-  if (leaves_gpus_ && packing::HasGpus(node)) return 0;
   const auto* asked = state.Get<Asked>();
+  if (leaves_gpus_ && (asked != nullptr ? asked->left : GpuNodes()).Contains(node)) return 0;
   return asked != nullptr ? Scored(asked->amounts, node) : Scored(scored_.AskedBy(pod), node);
 }
 

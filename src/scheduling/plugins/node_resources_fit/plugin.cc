@@ -7,6 +7,7 @@
 #include "cluster/resource_names.h"
 #include "scheduling/packing/view.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
+#include "scheduling/plugins/node_resources_fit/gpu_nodes.h"
 
 namespace nos::scheduling {
 namespace {
@@ -19,6 +20,7 @@ struct Asked {
 };
 struct AskedForScore {
   std::vector<int64_t> amounts;
+  GpuNodes left;
 };
 
 bool AsksForGpus(const ResourceVector& requests) {
@@ -125,16 +127,18 @@ Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& po
   return verdict;
 }
 
-bool NodeResourcesFit::PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot&, Nodes,
-                                CycleState& state) const {
-  state.Set(AskedForScore{scored_.AskedBy(pod)});
+bool NodeResourcesFit::PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
+                                Nodes, CycleState& state) const {
+  state.Set(
+      AskedForScore{scored_.AskedBy(pod), options_.leaves_gpus ? GpuNodes(snapshot) : GpuNodes()});
   return true;
 }
 
 int64_t NodeResourcesFit::Score(const CycleState& state, const cluster::Pod& pod,
                                 const cluster::NodeInfo& node) const {
-  if (options_.leaves_gpus && packing::HasGpus(node)) return 0;
   const auto* asked = state.Get<AskedForScore>();
+  if (options_.leaves_gpus && (asked != nullptr ? asked->left : GpuNodes()).Contains(node))
+    return 0;
   return asked != nullptr ? Scored(asked->amounts, node) : Scored(scored_.AskedBy(pod), node);
 }
 

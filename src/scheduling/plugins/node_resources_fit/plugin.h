@@ -30,7 +30,7 @@ struct FitOptions {
   // Extended resources that the filter ignores, by name or by the prefix before the slash.
   std::set<std::string, std::less<>> ignored_resources = {}, ignored_groups = {};
   // Gives all nodes with GPUs the score 0: spreading pods over them would strand GPUs, and
-  // GpuPacking ranks them. For profiles in which GpuPacking scores.
+  // GpuPacking or DynamicResources ranks them. For profiles in which GpuPacking scores.
   bool leaves_gpus = false;
   // Leaves slices on nodes managed by nos to GpuPartitioning.
   bool leaves_slices = false;
