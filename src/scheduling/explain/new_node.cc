@@ -20,11 +20,11 @@ constexpr int64_t kStepsOfNode = 3;
 
 // A resource of which a node never has enough.
 struct TooLittle {
-  std::string resource;
-  int64_t total = 0;        // beside what `kept` and `members` hold
-  bool kept = false;        // DaemonSet and static pods hold some
-  bool members = false;     // members of the pod's gang hold some
-  bool beside_mig = false;  // GPUs that may be partitioned for MIG do not count
+  cluster::ResourceId resource = 0;
+  int64_t asked = 0;
+  int64_t total = 0;     // beside what `kept` and `members` hold
+  bool kept = false;     // DaemonSet and static pods hold some
+  bool members = false;  // members of the pod's gang hold some
 };
 
 int64_t HeldByMembers(const cluster::NodeInfo& node, cluster::ResourceId id) {
@@ -37,9 +37,10 @@ int64_t HeldByMembers(const cluster::NodeInfo& node, cluster::ResourceId id) {
 
 using Request = std::pair<cluster::ResourceId, int64_t>;
 
-std::vector<TooLittle> TooLittleOn(const cluster::NodeInfo& node,
-                                   const std::vector<Request>& requests) {
-  std::vector<TooLittle> lacks;
+// Fills `lacks`, which is reused for all nodes.
+void FindTooLittle(const cluster::NodeInfo& node, const std::vector<Request>& requests,
+                   std::vector<TooLittle>& lacks) {
+  lacks.clear();
   for (const auto& [id, asked] : requests) {
     int64_t total = node.allocatable.Get(id), kept = 0, members = 0;
     if (total >= asked) {
@@ -48,10 +49,8 @@ std::vector<TooLittle> TooLittleOn(const cluster::NodeInfo& node,
       total -= kept + members;
     }
     if (total >= asked) continue;
-    lacks.push_back(
-        {cluster::ResourceName(id), total, kept > 0, members > 0, IsKeptForMig(id, node)});
+    lacks.push_back({id, asked, std::max<int64_t>(total, 0), kept > 0, members > 0});
   }
-  return lacks;
 }
 
 }  // namespace
@@ -63,49 +62,49 @@ struct SliceDemand::NewNode {
 
   // The node that is nearest by its size, if it is too small: ": node a, the nearest, has 2 cpu".
   std::string Nearest(const std::function<void(int64_t)>& spend) const {
-    const auto shortfall = [&](const std::vector<TooLittle>& lacks) {
+    const auto shortfall = [](const std::vector<TooLittle>& lacks) {
       double sum = 0;
       for (const TooLittle& lack : lacks) {
-        const auto asked = std::ranges::find_if(requests, [&](const Request& request) {
-          return cluster::ResourceName(request.first) == lack.resource;
-        });
-        sum += 1 - static_cast<double>(std::max<int64_t>(lack.total, 0)) /
-                       static_cast<double>(asked->second);
+        sum += 1 - static_cast<double>(lack.total) / static_cast<double>(lack.asked);
       }
       return sum;
     };
     const cluster::NodeInfo* nearest = nullptr;
-    std::vector<TooLittle> lacks;
+    std::vector<TooLittle> lacks, here;
     std::pair<size_t, double> least(std::numeric_limits<size_t>::max(), 0);
     for (size_t n = 0; n < snapshot.size() && least.first > 0; ++n) {
       spend(kStepsOfNode);
-      std::vector<TooLittle> here = TooLittleOn(snapshot.node(n), requests);
+      FindTooLittle(snapshot.node(n), requests, here);
       if (here.size() > least.first) continue;
       const std::pair rank(here.size(), shortfall(here));
       if (rank >= least) continue;
       least = rank;
       nearest = &snapshot.node(n);
-      lacks = std::move(here);
+      lacks.swap(here);
     }
     if (nearest == nullptr) return ": the cluster has none";
-    return lacks.empty() ? "" : Text(lacks, nearest->node->meta.name);
+    return lacks.empty() ? "" : Text(lacks, *nearest);
   }
 
  private:
-  static std::string Text(const std::vector<TooLittle>& lacks, const std::string& node) {
+  static std::string Text(const std::vector<TooLittle>& lacks, const cluster::NodeInfo& node) {
+    const std::string& name = node.node->meta.name;
     std::vector<std::string> totals;
     for (const TooLittle& lack : lacks) {
-      totals.push_back(AmountText(lack.resource, std::max<int64_t>(lack.total, 0)));
+      totals.push_back(AmountText(cluster::ResourceName(lack.resource), lack.total));
     }
     if (std::ranges::any_of(lacks, &TooLittle::members)) {
-      return fmt::format(": other members of its gang take what node {} has", node);
+      return fmt::format(": other members of its gang take what node {} has", name);
     }
-    return fmt::format(": node {}, the nearest, has {} {}", node, Join(totals, " and "),
-                       std::ranges::any_of(lacks, &TooLittle::kept)
-                           ? "beside its DaemonSet and static pods"
-                       : std::ranges::any_of(lacks, &TooLittle::beside_mig)
-                           ? "beside GPUs that may be partitioned for MIG"
-                           : "in all");
+    // GPUs that may be partitioned for MIG do not count as whole ones.
+    const auto beside_mig = [&](const TooLittle& lack) {
+      return IsKeptForMig(lack.resource, node);
+    };
+    return fmt::format(
+        ": node {}, the nearest, has {} {}", name, Join(totals, " and "),
+        std::ranges::any_of(lacks, &TooLittle::kept) ? "beside its DaemonSet and static pods"
+        : std::ranges::any_of(lacks, beside_mig)     ? "beside GPUs that may be partitioned for MIG"
+                                                     : "in all");
   }
 };
 
