@@ -77,7 +77,7 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
     if (quotas != nullptr) engine_.SetChargeRules(quotas->options().charges);
   }
   engine_.FollowDevices(std::make_shared<dra::DeviceIndex>(
-      config_.device_features, std::make_shared<dra::CelExpressions>(), catalogue));
+      dra::Features::All(), std::make_shared<dra::CelExpressions>(), catalogue));
   engine_.OnNodeChange([this](std::string_view node) { bindings_.OnNodeChange(node); });
 }
 

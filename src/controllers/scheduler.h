@@ -72,7 +72,6 @@ struct SchedulerConfig {
   Duration remedies_beside_bindings_every = std::chrono::seconds(1);
   // Limit of pending conditions. Beyond it, the condition is written at the pod's next refusal.
   size_t max_reports = 100'000;
-  dra::Features device_features = dra::Features::Of(37);
 };
 
 // Makes the scheduler leave its API calls to other threads.

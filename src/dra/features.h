@@ -16,12 +16,11 @@ struct Features {
   bool derived_attributes = false;        // DRADerivedAttributes
   bool compatibility_groups = false;      // DRADeviceCompatibilityGroups
   bool optional_node_operations = false;  // DRAOptionalNodeOperations
-  // Kubernetes 1.34 has counters beside the devices of the same slice, which serve only that slice;
-  // later versions have them in slices of their own, which serve the pool.
-  bool counters_beside_devices = false;
 
   // The defaults of Kubernetes 1.`minor`, 34 or newer.
   static Features Of(int minor);
+  // What stored objects say decides: the API server drops the fields of a gate that is off.
+  static Features All();
   friend bool operator==(const Features&, const Features&) = default;
 };
 

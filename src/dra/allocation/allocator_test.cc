@@ -360,9 +360,7 @@ TEST(AllocateTest, DerivedAttributeThatFailsIsAFault) {
 }
 
 TEST(AllocateTest, CountersBesideDevicesServeTheirSlice) {
-  Features features = Features::Of(34);
-  features.partitionable_devices = true;
-  World world(features);
+  World world;
   for (const char* name : {"s0", "s1"}) {
     world.Put(
         name,

@@ -11,7 +11,15 @@ Features Features::Of(int minor) {
     features.binding_conditions = false;
     features.device_taints = false;
   }
-  features.counters_beside_devices = minor < 35;
+  return features;
+}
+
+Features Features::All() {
+  Features features;
+  features.list_attributes = true;
+  features.derived_attributes = true;
+  features.compatibility_groups = true;
+  features.optional_node_operations = true;
   return features;
 }
 

@@ -25,6 +25,13 @@ bool Prevents(const DeviceTaint& taint) {
   return taint.effect == "NoSchedule" || taint.effect == "NoExecute";
 }
 
+// Kubernetes 1.34 has counters beside the devices of the same slice, which serve only that slice.
+// Later versions have them in slices of their own, which serve the pool, and refuse the former.
+Name ScopeOf(const ResourceSlice& slice) {
+  const bool both = !slice.shared_counters.empty() && !slice.devices.empty();
+  return both ? Name(slice.name) : Name();
+}
+
 }  // namespace
 
 bool NamesGroups(const ResourceSlice& slice) {
@@ -36,7 +43,7 @@ bool NamesGroups(const ResourceSlice& slice) {
 
 Generation::Generation(std::vector<SlicePointer> slices, const Features& features,
                        const std::vector<DeviceTaintRule>& rules, PoolUse& use)
-    : slices_(std::move(slices)), beside_(features.counters_beside_devices) {
+    : slices_(std::move(slices)) {
   if (features.partitionable_devices) AddCounters(features);
   AddDevices(features, rules);
   Attach(use);
@@ -44,9 +51,8 @@ Generation::Generation(std::vector<SlicePointer> slices, const Features& feature
 
 void Generation::AddCounters(const Features& features) {
   for (const SlicePointer& slice : slices_) {
-    const Name scope = beside_ ? Name(slice->name) : Name();
     for (const CounterSet& set : slice->shared_counters) {
-      if (!counters_.Add(scope, set) && problem_.empty()) {
+      if (!counters_.Add(ScopeOf(*slice), set) && problem_.empty()) {
         problem_ = fmt::format("counter set {} occurs twice", set.name.str());
       }
     }
@@ -55,18 +61,12 @@ void Generation::AddCounters(const Features& features) {
 }
 
 void Generation::AddDevices(const Features& features, const std::vector<DeviceTaintRule>& rules) {
-  // A slice with counters has no devices since 1.35.
-  const auto listed = [&](const ResourceSlice& slice) {
-    const bool counters = features.partitionable_devices && !beside_;
-    return counters && !slice.shared_counters.empty() ? size_t{0} : slice.devices.size();
-  };
   size_t count = 0;
-  for (const SlicePointer& slice : slices_) count += listed(*slice);
+  for (const SlicePointer& slice : slices_) count += slice->devices.size();
   devices_.reserve(count);
   std::unordered_map<std::tuple<const void*, const void*, bool>, uint32_t, ContentHash> contents;
   for (const SlicePointer& slice : slices_) {
     first_device_.push_back(static_cast<uint32_t>(devices_.size()));
-    if (listed(*slice) == 0) continue;
     for (const Device& device : slice->devices) {
       PoolDevice& added = devices_.emplace_back();
       added.slice = slice.get();
@@ -101,7 +101,7 @@ void Generation::AddTaints(const ResourceSlice& slice, const Device& device,
 
 void Generation::AddSets(const ResourceSlice& slice, const Device& device) {
   for (const Consumption& consumption : *device.consumes) {
-    const auto set = counters_.Find(beside_ ? Name(slice.name) : Name(), consumption.counter_set);
+    const auto set = counters_.Find(ScopeOf(slice), consumption.counter_set);
     sets_.push_back(set.value_or(0));
     if (!problem_.empty()) continue;
     if (!set) {
@@ -193,9 +193,9 @@ void Generation::Account(const PoolDevice& device, bool take) {
 }
 
 void Generation::AccountUnlisted(const DeviceUse& use, bool take) {
-  // Counters beside devices serve only the slice, which is not known for this device.
-  if (!use.seen || beside_) return;
+  if (!use.seen) return;
   for (const Consumption& consumption : *use.consumes) {
+    // Not found: the counters serve only the slice, which is not known for this device.
     const auto set = counters_.Find(Name(), consumption.counter_set);
     if (set) counters_.Consume(*set, consumption.counters, take);
   }

@@ -96,7 +96,6 @@ class Generation {
   std::vector<const DeviceTaint*> taints_;
   uint32_t contents_ = 0;
   CounterSets counters_;
-  bool beside_ = false;      // counters_beside_devices
   bool has_groups_ = false;  // compatibility groups are in use
   std::string problem_;
   mutable std::unordered_map<Name, Memo> memos_;

@@ -24,7 +24,7 @@ using dra::DeviceIndex;
 struct OwnIndex {
   explicit OwnIndex(const cluster::ClusterSnapshot& snapshot)
       : base(snapshot),
-        index(dra::Features::Of(37), std::make_shared<const dra::CelExpressions>(),
+        index(dra::Features::All(), std::make_shared<const dra::CelExpressions>(),
               base.catalogue()) {
     index.SetBase(&base);
     index.Reset(base.around());
