@@ -156,6 +156,8 @@ for path in operator.config scheduler.daemonConfig gpuPartitioner.config gpuPart
   refuse "$path must not set health or metrics" render --set $path.health.healthProbeBindAddress=:9091
   refuse "$path must not set health or metrics" render --set $path.metrics.bindAddress=0
 done
+refuse 'telemetry.tokensSecret: gpuPartitioner.migAgent.telemetry.tokenSecret' \
+  render --set telemetry.enabled=true --set $telemetry.tokenSecret=reporters
 refuse 'nobody may deliver' render --set telemetry.enabled=true --set $telemetry.endpoint=https://other.test \
   --set $telemetry.cluster=prod
 # Telemetry by one value: certificate and tokens need no Secret made by hand.
