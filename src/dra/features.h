@@ -19,7 +19,8 @@ struct Features {
 
   // The defaults of Kubernetes 1.`minor`, 34 or newer.
   static Features Of(int minor);
-  // What stored objects say decides: the API server drops the fields of a gate that is off.
+  // All features on. The API server drops the fields of a gate that is off, so stored objects show
+  // which features a cluster has.
   static Features All();
   friend bool operator==(const Features&, const Features&) = default;
 };

@@ -10,7 +10,7 @@ namespace {
 
 struct Asked {
   std::vector<int64_t> amounts;
-  GpuNodes left;
+  std::shared_ptr<const dra::DeviceIndex> devices;
 };
 
 // Sums fractions in kube-scheduler's order, to obtain bit-identical results.
@@ -40,15 +40,15 @@ NodeResourcesBalancedAllocation::NodeResourcesBalancedAllocation(const BalanceOp
 bool NodeResourcesBalancedAllocation::PreScore(const cluster::Pod& pod,
                                                const cluster::ClusterSnapshot& snapshot, Nodes,
                                                CycleState& state) const {
-  const GpuNodes left = leaves_gpus_ ? GpuNodes(snapshot) : GpuNodes();
-  const auto& asked = state.Set(Asked{scored_.AskedBy(pod), left}).amounts;
+  const auto& asked = state.Set(Asked{scored_.AskedBy(pod), snapshot.around().devices}).amounts;
   return std::ranges::any_of(asked, [](int64_t amount) { return amount != 0; });
 }
 
 int64_t NodeResourcesBalancedAllocation::Score(const CycleState& state, const cluster::Pod& pod,
                                                const cluster::NodeInfo& node) const {
   const auto* asked = state.Get<Asked>();
-  if (leaves_gpus_ && (asked != nullptr ? asked->left : GpuNodes()).Contains(node)) return 0;
+  const dra::DeviceIndex* devices = asked != nullptr ? asked->devices.get() : nullptr;
+  if (leaves_gpus_ && AreGpusScored(node, devices)) return 0;
   return asked != nullptr ? Scored(asked->amounts, node) : Scored(scored_.AskedBy(pod), node);
 }
 

@@ -5,8 +5,8 @@
 
 namespace nos::scheduling {
 
-bool GpuNodes::Contains(const cluster::NodeInfo& node) const {
-  return packing::HasGpus(node) || (devices_ != nullptr && devices_->Ranks(*node.node));
+bool AreGpusScored(const cluster::NodeInfo& node, const dra::DeviceIndex* devices) {
+  return packing::HasGpus(node) || (devices != nullptr && devices->Ranks(*node.node));
 }
 
 }  // namespace nos::scheduling

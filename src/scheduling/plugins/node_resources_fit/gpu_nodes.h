@@ -1,7 +1,5 @@
-// Nodes that are scored by the plugins for GPUs: spreading pods over them would strand GPUs.
+// Nodes that only the plugins for GPUs score: spreading pods over them would strand GPUs.
 #pragma once
-
-#include <memory>
 
 #include "cluster/snapshot.h"
 
@@ -11,18 +9,8 @@ class DeviceIndex;
 
 namespace nos::scheduling {
 
-class GpuNodes {
- public:
-  GpuNodes() = default;
-  explicit GpuNodes(const cluster::ClusterSnapshot& snapshot)
-      : devices_(snapshot.around().devices) {}
-
-  // True if GpuPacking scores the node (it has GPUs of a device plugin), or DynamicResources does
-  // (GPUs of NVIDIA's driver for Dynamic Resource Allocation).
-  bool Contains(const cluster::NodeInfo& node) const;
-
- private:
-  std::shared_ptr<const dra::DeviceIndex> devices_;  // null: nothing is known of devices
-};
+// True if GpuPacking scores the node (it has GPUs of a device plugin), or DynamicResources does
+// (`devices` has GPUs of NVIDIA's driver for Dynamic Resource Allocation). Null: no devices.
+bool AreGpusScored(const cluster::NodeInfo& node, const dra::DeviceIndex* devices);
 
 }  // namespace nos::scheduling

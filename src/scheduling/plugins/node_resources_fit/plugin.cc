@@ -20,7 +20,7 @@ struct Asked {
 };
 struct AskedForScore {
   std::vector<int64_t> amounts;
-  GpuNodes left;
+  std::shared_ptr<const dra::DeviceIndex> devices;
 };
 
 bool AsksForGpus(const ResourceVector& requests) {
@@ -129,16 +129,15 @@ Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& po
 
 bool NodeResourcesFit::PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                                 Nodes, CycleState& state) const {
-  state.Set(
-      AskedForScore{scored_.AskedBy(pod), options_.leaves_gpus ? GpuNodes(snapshot) : GpuNodes()});
+  state.Set(AskedForScore{scored_.AskedBy(pod), snapshot.around().devices});
   return true;
 }
 
 int64_t NodeResourcesFit::Score(const CycleState& state, const cluster::Pod& pod,
                                 const cluster::NodeInfo& node) const {
   const auto* asked = state.Get<AskedForScore>();
-  if (options_.leaves_gpus && (asked != nullptr ? asked->left : GpuNodes()).Contains(node))
-    return 0;
+  const dra::DeviceIndex* devices = asked != nullptr ? asked->devices.get() : nullptr;
+  if (options_.leaves_gpus && AreGpusScored(node, devices)) return 0;
   return asked != nullptr ? Scored(asked->amounts, node) : Scored(scored_.AskedBy(pod), node);
 }
 
