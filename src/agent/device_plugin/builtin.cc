@@ -180,9 +180,9 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     kube::Client client(context.transport);
     if (const auto node = client.Get(kube::kNodes, "", context.node); node.ok()) {
       facts.runtime = FindString(*node, "status", "nodeInfo", "containerRuntimeVersion");
+      facts.kubelet = FindString(*node, "status", "nodeInfo", "kubeletVersion");
     }
     facts.driver_files = device::FindDriverFiles(context.host).ok();
-    facts.other_specs = HasSpecsOfOthers(cdi_folder_);
     return ChooseHandover(facts);
   }
 

@@ -10,8 +10,8 @@ namespace nos::agent {
 // Facts about the node on which the choice depends.
 struct HandoverFacts {
   std::string runtime;        // Node.status.nodeInfo.containerRuntimeVersion: "containerd://2.1.4"
+  std::string kubelet;        // Node.status.nodeInfo.kubeletVersion: "v1.34.2"
   bool driver_files = false;  // the agent sees the driver's files
-  bool other_specs = false;   // other programs write CDI specifications here
 };
 
 struct HandoverChoice {
@@ -20,10 +20,9 @@ struct HandoverChoice {
 };
 
 // Chooses a way in which containers get their devices whatever the runtime's configuration is.
-// Sources: containerd 2.0 release notes (CDI is enabled by default), CRI-O 1.28.
+// Only what is on by default counts: specifications of other programs do not show that the runtime
+// reads them. Sources: containerd 2.0 release notes, CRI-O 1.28; KEP-4009, by which kubelets pass
+// on CDI names of device plugins from 1.29 on.
 HandoverChoice ChooseHandover(const HandoverFacts& facts);
-
-// True if the folder has specifications of other programs.
-bool HasSpecsOfOthers(const std::string& cdi_folder);
 
 }  // namespace nos::agent

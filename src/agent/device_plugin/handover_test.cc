@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 namespace nos::agent {
@@ -19,35 +17,25 @@ TEST(HandoverTest, ChoosesWhatTheNodeSupports) {
     const char* why;
   };
   const Case cases[] = {
-      {{"containerd://2.1.4", true, false}, Handover::kCdi, "containerd://2.1.4 reads CDI"},
-      {{"containerd://2.0.0-k3s1", true, false}, Handover::kCdi, "reads CDI"},
-      {{"cri-o://1.34.1", true, false}, Handover::kCdi, "reads CDI"},
-      {{"cri-o://1.27.9", true, false}, Handover::kNodes, "may ignore CDI"},
-      {{"containerd://1.7.27", true, false}, Handover::kNodes, "may ignore CDI"},
-      {{"containerd://1.7.27", true, true}, Handover::kCdi, "other programs write"},
-      {{"containerd://x", true, false}, Handover::kNodes, "may ignore CDI"},
-      {{"", true, false}, Handover::kNodes, "the container runtime may ignore CDI"},
-      {{"containerd://2.1.4", false, true}, Handover::kEnvironment, "driver's files"},
+      {{"containerd://2.1.4", "v1.34.2", true}, Handover::kCdi, "containerd://2.1.4 reads CDI"},
+      {{"containerd://2.0.0-k3s1", "v1.29.0+k3s1", true}, Handover::kCdi, "reads CDI"},
+      {{"cri-o://1.34.1", "v1.34.1", true}, Handover::kCdi, "reads CDI"},
+      {{"cri-o://1.27.9", "v1.29.9", true}, Handover::kNodes, "cri-o://1.27.9 may ignore CDI"},
+      // Its switch enable_cdi cannot be seen.
+      {{"containerd://1.7.27", "v1.34.2", true},
+       Handover::kNodes,
+       "containerd://1.7.27 may ignore"},
+      {{"containerd://2.1.4", "v1.28.15", true}, Handover::kNodes, "kubelet v1.28.15 may ignore"},
+      {{"containerd://2.1.4", "", true}, Handover::kNodes, "of an unknown version may ignore"},
+      {{"containerd://x", "v1.34.2", true}, Handover::kNodes, "containerd://x may ignore CDI"},
+      {{"", "v1.34.2", true}, Handover::kNodes, "the container runtime may ignore CDI"},
+      {{"containerd://2.1.4", "v1.34.2", false}, Handover::kEnvironment, "driver's files"},
   };
   for (const Case& one : cases) {
     const HandoverChoice choice = ChooseHandover(one.facts);
-    EXPECT_EQ(choice.handover, one.handover) << one.facts.runtime;
+    EXPECT_EQ(choice.handover, one.handover) << one.facts.runtime << " " << one.facts.kubelet;
     EXPECT_THAT(choice.why, HasSubstr(one.why));
   }
-}
-
-TEST(HandoverTest, OnlySpecificationsOfOtherProgramsCount) {
-  namespace fs = std::filesystem;
-  std::string pattern = fs::temp_directory_path() / "nos-cdi-XXXXXX";
-  const fs::path folder = mkdtemp(pattern.data());
-  EXPECT_FALSE(HasSpecsOfOthers(folder / "missing"));
-  for (const char* name : {"nos.nebuly.com-gpu.json", ".nos.nebuly.com-gpu.json.new", "README"}) {
-    std::ofstream(folder / name) << "{}";
-  }
-  EXPECT_FALSE(HasSpecsOfOthers(folder));
-  std::ofstream(folder / "nvidia.yaml") << "{}";
-  EXPECT_TRUE(HasSpecsOfOthers(folder));
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ class ClusterCheck : public ::testing::Test {
                             "nos.nebuly.com/spec-partitioning-plan": "7",
                             "nos.nebuly.com/status-partitioning-plan": "7"}},
             "status": {"nodeInfo": {"containerRuntimeVersion": ")" +
-        runtime + R"("},
+        runtime + R"(", "kubeletVersion": "v1.34.2"},
                        "conditions": [{"type": "Ready", "status": "True"}]}})");
   }
   NodeFacts& FirstNode() { return state_.nodes.items.at(0); }
@@ -289,6 +289,14 @@ TEST_F(ClusterCheck, ContainerRuntimes) {
            R"({"devicePlugin": {"handover": ")" + std::string(one.handover) + R"("}})");
     EXPECT_EQ(VerdictOf("ContainerRuntime"), one.verdict) << one.runtime << one.handover;
   }
+}
+
+TEST_F(ClusterCheck, KubeletsThatIgnoreCdi) {
+  EXPECT_EQ(VerdictOf("ContainerRuntime"), Verdict::kOk);
+  FirstNode().kubelet = "v1.28.15";
+  EXPECT_EQ(VerdictOf("ContainerRuntime"), Verdict::kWarning);
+  Config("nos-mig-agent", R"({"devicePlugin": {"handover": "cdi"}})");
+  EXPECT_EQ(VerdictOf("ContainerRuntime"), Verdict::kFailed);
 }
 
 TEST_F(ClusterCheck, RuntimeClassOfTheAgent) {

@@ -68,7 +68,7 @@ void CheckBuiltin(const std::vector<Found>& plugins, Findings& findings) {
                     fmt::format("GKE's device plugin {} runs on labelled nodes and offers the same "
                                 "GPUs",
                                 name),
-                    "create the node pool with gpu-driver-version=disabled and the label "
+                    "create the node pool with the label "
                     "gke-no-default-nvidia-gpu-device-plugin=true",
                     NodesOf(found));
     } else if (strategy == "none") {

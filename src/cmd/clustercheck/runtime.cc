@@ -12,11 +12,12 @@
 namespace nos::cmd {
 namespace {
 
-// "containerd://1.7.27-k3s1" -> {1, 7}
-std::optional<std::pair<int64_t, int64_t>> VersionOf(std::string_view runtime) {
-  const size_t at = runtime.find("://");
+// "containerd://1.7.27-k3s1" after "://", "v1.34.2" after "v": {1, 7}, {1, 34}
+std::optional<std::pair<int64_t, int64_t>> VersionOf(std::string_view text,
+                                                     std::string_view before) {
+  const size_t at = text.find(before);
   if (at == std::string_view::npos) return std::nullopt;
-  const auto parts = Split(runtime.substr(at + 3), '.');
+  const auto parts = Split(text.substr(at + before.size()), '.');
   if (parts.size() < 2) return std::nullopt;
   const auto major = ParseInt(parts[0]), minor = ParseInt(parts[1]);
   if (!major || !minor) return std::nullopt;
@@ -25,10 +26,14 @@ std::optional<std::pair<int64_t, int64_t>> VersionOf(std::string_view runtime) {
 
 enum class Cdi { kOn, kOptional, kNone, kUnknown };
 // Sources: containerd 1.7 reads CDI specifications if its configuration enables them, 2.0 by
-// default; CRI-O by default from 1.28 on.
-Cdi CdiOf(std::string_view runtime) {
-  const auto version = VersionOf(runtime);
+// default; CRI-O by default from 1.28 on. Kubelets pass on CDI names of device plugins from 1.29 on
+// (KEP-4009).
+Cdi CdiOf(const NodeFacts& node) {
+  const std::string_view runtime = node.runtime;
+  const auto version = VersionOf(runtime, "://");
   if (!version) return Cdi::kUnknown;
+  const auto kubelet = VersionOf(node.kubelet, "v");
+  if (kubelet && *kubelet < std::pair<int64_t, int64_t>{1, 29}) return Cdi::kNone;
   if (runtime.starts_with("containerd://")) {
     if (*version >= std::pair<int64_t, int64_t>{2, 0}) return Cdi::kOn;
     return *version >= std::pair<int64_t, int64_t>{1, 7} ? Cdi::kOptional : Cdi::kNone;
@@ -48,8 +53,9 @@ void CheckCdi(const Snapshot& snapshot, Findings& findings) {
   std::map<std::string, size_t> on;
   for (const NodeFacts& node : snapshot.nodes.items) {
     if (!node.Labelled()) continue;
-    const std::string name = fmt::format("{} ({})", node.name, node.runtime);
-    const Cdi cdi = CdiOf(node.runtime);
+    const std::string name =
+        fmt::format("{} ({}, kubelet {})", node.name, node.runtime, node.kubelet);
+    const Cdi cdi = CdiOf(node);
     if (cdi == Cdi::kOn) ++on[node.runtime];
     if (cdi == Cdi::kNone) without.push_back(name);
     if (cdi == Cdi::kOptional) optional.push_back(name);
@@ -64,16 +70,18 @@ void CheckCdi(const Snapshot& snapshot, Findings& findings) {
   }
   if (!without.empty() && needs_cdi) {
     findings.Fail("ContainerRuntime",
-                  "runtimes do not read CDI specifications, and handover is cdi",
-                  "use containerd 2.0 or CRI-O 1.28, or devicePlugin.handover=auto", without);
+                  "runtimes or kubelets do not read CDI specifications, and handover is cdi",
+                  "use Kubernetes 1.29 with containerd 2.0 or CRI-O 1.28, or "
+                  "devicePlugin.handover=auto",
+                  without);
   } else if (!without.empty()) {
-    findings.Warn("ContainerRuntime", "runtimes do not read CDI specifications",
+    findings.Warn("ContainerRuntime", "runtimes or kubelets do not read CDI specifications",
                   "the agent hands over device nodes there (handover auto or devices)", without);
   }
   if (!optional.empty()) {
     findings.Warn("ContainerRuntime", "runtimes read CDI specifications only if configured to",
                   needs_cdi ? "check enable_cdi in the runtime's configuration"
-                            : "handover auto finds out; the agent's log has its choice",
+                            : "the agent hands over device nodes there (handover auto or devices)",
                   optional);
   }
   if (!unknown.empty()) {

@@ -188,6 +188,7 @@ NodeFacts ReadNodeFacts(const Json& node) {
     if (IsGpuResource(name) && amount != "0") facts.resources.insert(name);
   }
   facts.runtime = FindString(node, "status", "nodeInfo", "containerRuntimeVersion");
+  facts.kubelet = FindString(node, "status", "nodeInfo", "kubeletVersion");
   return facts;
 }
 

@@ -37,6 +37,7 @@ struct NodeFacts {
   Labels conditions, reasons;       // type -> status, type -> reason; of nos and Ready
   std::set<std::string> resources;  // GPU resources in allocatable, with an amount above zero
   std::string runtime;              // "containerd://2.1.4"
+  std::string kubelet;              // "v1.34.2"
 
   // "" if there is none.
   std::string Label(std::string_view key) const;
