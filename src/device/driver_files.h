@@ -42,7 +42,7 @@ struct DeviceNode {
 
 struct DriverFiles {
   std::string version;         // "550.54.15"
-  std::string library_folder;  // of the host: "/usr/lib/x86_64-linux-gnu"
+  std::string library_folder;  // in containers: "/usr/lib/x86_64-linux-gnu"
   // Libraries under every name that programs load them by, programs, firmware and sockets.
   std::vector<DriverFile> mounts;
   // Device nodes that every container with a GPU needs: "/dev/nvidiactl", "/dev/nvidia-uvm".

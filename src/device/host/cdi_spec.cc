@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -92,6 +93,9 @@ std::string CdiFileName(const std::string& kind) {
 
 Status WriteCdiSpec(const std::string& folder, const CdiSpec& spec) {
   if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return Failed("create", folder);
+  // Two agents may run for a moment. The lock ends with the descriptor.
+  const UniqueFd lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock.valid() || flock(lock.get(), LOCK_EX) != 0) return Failed("lock", folder);
   const std::string path = folder + "/" + CdiFileName(spec.kind);
   const std::string draft = folder + "/." + CdiFileName(spec.kind) + ".new";
   const UniqueFd file(

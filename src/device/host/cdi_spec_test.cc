@@ -1,6 +1,10 @@
 #include "device/cdi_spec.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+
+#include <set>
+#include <thread>
 
 #include "base/file.h"
 #include "device/host/fake_host_test.h"
@@ -59,6 +63,14 @@ TEST_F(CdiSpecTest, HookOfTheToolkitUpdatesTheCache) {
   EXPECT_EQ(Mounted(spec, "/usr/lib64/libcuda.so.1"), "");
 }
 
+TEST_F(CdiSpecTest, HookGetsTheFolderOfTheContainer) {
+  File("root/usr/bin/nvidia-ctk");
+  host_.driver_host = "/run/nvidia/driver";
+  const Json spec = ToJson(Spec());
+  EXPECT_THAT(WriteJson(spec.at("containerEdits").at("hooks")),
+              HasSubstr(R"("--folder","/usr/lib/x86_64-linux-gnu"])"));
+}
+
 TEST_F(CdiSpecTest, IsReplacedAsAWhole) {
   const std::string folder = root_ / "cdi", file = folder + "/nos.nebuly.com-gpu.json";
   CdiSpec spec = Spec();
@@ -71,6 +83,26 @@ TEST_F(CdiSpecTest, IsReplacedAsAWhole) {
   EXPECT_TRUE(RemoveCdiSpec(folder, spec.kind).ok());
   EXPECT_TRUE(RemoveCdiSpec(folder, spec.kind).ok()) << "it is gone already";
   EXPECT_FALSE(ReadFile(file).ok());
+}
+
+TEST_F(CdiSpecTest, WritersAtTheSameTimeLeaveAWholeFile) {
+  const std::string folder = root_ / "cdi";
+  CdiSpec small = Spec();
+  CdiSpec large = small;
+  for (int i = 2; i < 200; ++i) {
+    large.devices[fmt::format("MIG-{}", i)] = small.devices.at("MIG-1");
+  }
+  const auto write = [&](const CdiSpec& spec) {
+    for (int i = 0; i < 200; ++i) EXPECT_TRUE(WriteCdiSpec(folder, spec).ok());
+  };
+  ASSERT_TRUE(WriteCdiSpec(folder, small).ok());
+  std::thread one([&] { write(small); }), other([&] { write(large); });
+  const std::set<std::string> whole = {WriteJson(ToJson(small)), WriteJson(ToJson(large))};
+  for (int i = 0; i < 400; ++i) {
+    EXPECT_TRUE(whole.contains(ReadFile(folder + "/nos.nebuly.com-gpu.json").value()));
+  }
+  one.join();
+  other.join();
 }
 
 TEST_F(CdiSpecTest, NamesFolderThatCannotBeWritten) {

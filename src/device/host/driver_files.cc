@@ -116,7 +116,7 @@ class Finder {
         if (files_.version.empty()) files_.version = VersionIn(name);
       }
       if (files_.version.empty()) continue;
-      files_.library_folder = OnHost(folder);
+      files_.library_folder = "/" + std::string(folder);
       for (const std::string& name : names) AddLibrary(folder, name);
       return Status::Ok();
     }

@@ -43,7 +43,7 @@ TEST_F(DriverFilesTest, DriverMayLieBelowARootOfItsOwn) {
   host_.driver_host = "/run/nvidia/driver";
   const auto files = FindDriverFiles(host_);
   ASSERT_TRUE(files.ok()) << files.status().message();
-  EXPECT_EQ(files->library_folder, "/run/nvidia/driver/usr/lib64");
+  EXPECT_EQ(files->library_folder, "/usr/lib64");
   EXPECT_THAT(files->mounts,
               Contains(DriverFile{"/run/nvidia/driver/usr/lib64/libcuda.so.550.54.15",
                                   "/usr/lib64/libcuda.so.1"}));
