@@ -63,7 +63,10 @@ health: {healthProbeBindAddress: "0"}
 metrics: {bindAddress: "0"}
 leaderElection: {resourceNamespace: $system, leaseDuration: 4, renewDeadline: 2, retryPeriod: 0.5}
 Y
-expect 'condition met' k wait --for=create "${nodes[@]/#/node/}" --timeout 30s
+# One by one: kubectl gives up at once if two of its objects are missing.
+for node in "${nodes[@]}"; do
+  expect 'condition met' k wait --for=create "node/$node" --timeout 30s
+done
 expect 'condition met' k wait --for=condition=Ready "${nodes[@]/#/node/}" --timeout 30s
 if declare -F before_agents >/dev/null; then before_agents; fi
 for node in "${nodes[@]}"; do start_agent "$node"; done
