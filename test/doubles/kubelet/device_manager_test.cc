@@ -299,6 +299,7 @@ TEST_F(KubeletDoubleTest, KilledKubeletRestoresPluginAndAssignments) {
     KubeletProcess kubelet(options_);
     ASSERT_TRUE(kubelet.Comes("resources", whole));
     EXPECT_EQ(kubelet.Ask(std::string("admit team-a train-0 ") + kSmall + " 1"), "ok MIG-a");
+    offering.join();  // Offer() looks for itself whether the kubelet has read the list
   }
   KubeletProcess kubelet(options_);
   EXPECT_TRUE(kubelet.Comes("resources", whole));
