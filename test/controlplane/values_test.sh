@@ -103,6 +103,9 @@ expect 'app.kubernetes.io/name: my-name$' render --set nameOverride=my-name
 expect '^4$' count 'image: "registry.test/nos:v7"' render --set image.repository=registry.test/nos,image.tag=v7
 expect '^4$' count 'image: "registry.test/nos:0.1.0"' render --set gpuPartitioner.image.repository=registry.test/nos
 expect '^1$' count 'image: "registry.test/nos:0.1.0"' render --set operator.image.repository=registry.test/nos
+expect 'NOTE operator.image.tag \(0.1.2\): this daemon runs another version than the rest, whose tag is 0.1.0' only notes \
+  --set operator.image.tag=0.1.2
+expect_no 'another version' only notes --set image.tag=v7 --set gpuPartitioner.image.tag=v7
 refuse 'operator.image.repository: registry.test/nebuly-ai/nos-operator has the name of an image of the Go project' \
   render --set operator.image.repository=registry.test/nebuly-ai/nos-operator
 

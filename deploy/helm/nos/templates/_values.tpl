@@ -101,6 +101,7 @@ null may mean that the user removed one.
 {{- $v := .Values -}}
 {{- $p := $v.gpuPartitioner -}}
 {{- $replaced := list -}}
+{{- $own := list -}}
 {{- range $path, $image := dict "gpuPartitioner" $p.image "gpuPartitioner.migAgent" $p.migAgent.image "gpuPartitioner.gpuAgent" ($p.gpuAgent | default dict).image "scheduler" $v.scheduler.image "operator" $v.operator.image "telemetry" $v.telemetry.image "autoscaler" $v.autoscaler.image -}}
 {{- $repository := toString ($image | default dict).repository -}}
 {{- if regexMatch "^ghcr.io/(nebuly-ai|walkai-org|saguirregaray1)/" $repository -}}
@@ -109,9 +110,14 @@ null may mean that the user removed one.
 {{- $_ := unset $image "tag" -}}
 {{- else if regexMatch "(^|/)nos-(operator|scheduler|gpu-partitioner|mig-agent|gpu-agent)$" $repository -}}
 {{- fail (printf "%s.image.repository: %s has the name of an image of the Go project, which this chart cannot start: name this project's image in your registry, or leave the value out" $path $repository) -}}
+{{- else if and (not ($image | default dict).repository) ($image | default dict).tag (ne $path "gpuPartitioner") -}}
+{{- $own = append $own (printf "%s.image.tag (%s)" $path $image.tag) -}}
 {{- end -}}
 {{- end -}}
 {{- $_ := set $p "image" (mergeOverwrite (deepCopy ($v.image | default dict)) ($p.image | default dict)) -}}
+{{- with $own -}}
+{{- include "nos.note" (dict "root" $ "text" (printf "%s: this daemon runs another version than the rest, whose tag is %s. Is it a tag of an earlier project's image? Then leave it out." (join ", " .) (toString (default $.Chart.AppVersion $p.image.tag)))) -}}
+{{- end -}}
 {{- with $replaced -}}
 {{- include "nos.note" (dict "root" $ "text" (printf "%s name images of an earlier project; %s runs instead." (join ", " .) (include "nos.image" (dict "root" $ "base" $p.image "image" dict)))) -}}
 {{- end -}}
