@@ -50,9 +50,12 @@ struct DriverFiles {
   // A program of NVIDIA's container toolkit that updates a container's cache of libraries, as the
   // host sees it; "": none is installed.
   std::string hook;
+
+  friend bool operator==(const DriverFiles&, const DriverFiles&) = default;
 };
 
-// Error: kNotFound (there is no libcuda.so of a driver below the root).
+// Below the host's root, a driver that a container or a cloud installed in a folder of its own is
+// found too. Error: kNotFound (there is no libcuda.so of a driver below the root).
 Result<DriverFiles> FindDriverFiles(const HostFolders& host);
 
 // Where this process sees the file that containers find by this name ("libnvidia-ml.so.1"); "":

@@ -64,6 +64,10 @@ expect "^2$" count 'kind: ResourceQuota' only critical-pods "${apart[@]}"
 expect "^1$" count 'kind: ResourceQuota' only critical-pods
 expect "matchNames: .$namespace-agents" only service-monitor --set metrics.serviceMonitor.enabled=true "${apart[@]}"
 refuse 'namespace' render --set gpuPartitioner.migAgent.namespace=Agents
+for way in cdi devices; do
+  refuse 'driverRoot' render --set gpuPartitioner.migAgent.driverRoot= \
+    --set "gpuPartitioner.migAgent.devicePlugin.handover=$way"
+done
 
 # OpenShift: no user is fixed, and the agent may use the privileged constraints.
 expect_no 'runAsUser: 65532|runAsGroup|fsGroup' platform openshift
@@ -71,7 +75,7 @@ expect 'runAsNonRoot: true' platform openshift
 expect 'system:openshift:scc:privileged' platform openshift gpu-operator
 expect_no 'openshift' render "${all[@]}"
 # Folders of the nodes, as the agent reads and mounts them.
-for at in 'gpu-operator /run/nvidia/driver' 'gke /home/kubernetes/bin/nvidia' 'aks /usr/local/nvidia' \
+for at in 'gpu-operator /' 'gke /home/kubernetes/bin/nvidia' 'aks /usr/local/nvidia' \
   'talos /usr/local/glibc' 'eks /' 'k3s /' 'kubeadm /'; do
   expect "driverRootOnHost: ${at#* }$" platform "${at% *}"
   expect "hostPath: \{path: ${at#* }, type: Directory\}" platform "${at% *}"

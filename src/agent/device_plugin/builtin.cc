@@ -182,7 +182,9 @@ class BuiltinStrategy final : public DevicePluginStrategy {
       facts.runtime = FindString(*node, "status", "nodeInfo", "containerRuntimeVersion");
       facts.kubelet = FindString(*node, "status", "nodeInfo", "kubeletVersion");
     }
-    facts.driver_files = device::FindDriverFiles(context.host).ok();
+    // While a given folder has no driver, the agent offers no device: its container may not be up
+    // yet, and NVIDIA's container runtime need not be the default one.
+    facts.host_files = context.host.driver != "/" || device::FindDriverFiles(context.host).ok();
     return ChooseHandover(facts);
   }
 

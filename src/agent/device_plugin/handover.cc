@@ -38,10 +38,10 @@ bool PassesCdi(std::string_view kubelet) {
 }  // namespace
 
 HandoverChoice ChooseHandover(const HandoverFacts& facts) {
-  if (!facts.driver_files) {
+  if (!facts.host_files) {
     return {Handover::kEnvironment,
-            "the agent does not see the driver's files (driverRoot), so NVIDIA's "
-            "container runtime has to add them"};
+            "the agent does not see the host's files (driverRoot), so NVIDIA's "
+            "container runtime has to add those of the driver"};
   }
   if (ReadsCdi(facts.runtime) && PassesCdi(facts.kubelet)) {
     return {Handover::kCdi, facts.runtime + " reads CDI specifications"};

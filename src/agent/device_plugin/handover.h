@@ -9,9 +9,10 @@ namespace nos::agent {
 
 // Facts about the node on which the choice depends.
 struct HandoverFacts {
-  std::string runtime;        // Node.status.nodeInfo.containerRuntimeVersion: "containerd://2.1.4"
-  std::string kubelet;        // Node.status.nodeInfo.kubeletVersion: "v1.34.2"
-  bool driver_files = false;  // the agent sees the driver's files
+  std::string runtime;  // Node.status.nodeInfo.containerRuntimeVersion: "containerd://2.1.4"
+  std::string kubelet;  // Node.status.nodeInfo.kubeletVersion: "v1.34.2"
+  // The agent sees the driver's files, or the folder of the host in which they will appear.
+  bool host_files = false;
 };
 
 struct HandoverChoice {

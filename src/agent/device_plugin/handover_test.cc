@@ -29,7 +29,7 @@ TEST(HandoverTest, ChoosesWhatTheNodeSupports) {
       {{"containerd://2.1.4", "", true}, Handover::kNodes, "of an unknown version may ignore"},
       {{"containerd://x", "v1.34.2", true}, Handover::kNodes, "containerd://x may ignore CDI"},
       {{"", "v1.34.2", true}, Handover::kNodes, "the container runtime may ignore CDI"},
-      {{"containerd://2.1.4", "v1.34.2", false}, Handover::kEnvironment, "driver's files"},
+      {{"containerd://2.1.4", "v1.34.2", false}, Handover::kEnvironment, "host's files"},
   };
   for (const Case& one : cases) {
     const HandoverChoice choice = ChooseHandover(one.facts);

@@ -74,6 +74,12 @@ bool HostDevices::IsLost() const {
   return !found.ok() || *found != written_;
 }
 
+bool HostDevices::IsOutdated() const {
+  const auto driver = device::FindDriverFiles(host_);
+  const std::lock_guard lock(mutex_);
+  return !driver.ok() || *driver != spec_.driver;
+}
+
 Result<HostDevices::Nodes> HostDevices::ReadNodes() {
   Nodes nodes;
   std::map<std::string, std::string> lacks;

@@ -39,8 +39,8 @@ class HostDevices {
   // files), kUnavailable (GPUs or folder).
   Status Update(std::vector<kubelet::OfferedDevice>& offer, bool keep);
   // True if Update has to be called again: the specification is no longer in the folder as it was
-  // written, or a device has no nodes.
-  bool IsStale() const { return !lacks_.empty() || IsLost(); }
+  // written, the driver's files have changed, or a device has no nodes.
+  bool IsStale() const { return !lacks_.empty() || IsLost() || IsOutdated(); }
   // The problem of the last Update; no value: every device can be handed over.
   struct Problem {
     std::string reason;  // a CamelCase noun
@@ -58,6 +58,7 @@ class HostDevices {
   Result<std::vector<device::DeviceNode>> NodesOf(const std::string& gpu,
                                                   std::optional<uint32_t> instance) const;
   bool IsLost() const;
+  bool IsOutdated() const;
   Status Prepare(std::vector<kubelet::OfferedDevice>& offer, bool keep);
   Status Failed(std::string reason, Status error);
 

@@ -107,6 +107,25 @@ TEST_F(HostDevicesTest, SpecificationThatIsLostIsWrittenAgain) {
   EXPECT_TRUE(devices.IsStale()) << "another program wrote it";
 }
 
+TEST_F(HostDevicesTest, SpecificationFollowsTheDriver) {
+  const auto a = Place(0, true);
+  HostDevices devices = Make(root_ / "cdi");
+  std::vector<kubelet::OfferedDevice> offer{{"nvidia.com/mig-1g.5gb", a.uuid}};
+  ASSERT_TRUE(devices.Update(offer, true).ok());
+  EXPECT_THAT(Spec(), Not(HasSubstr("/dev/nvidia-uvm")));
+  File("dev/nvidia-uvm");  // its module is loaded when the first program needs it
+  EXPECT_TRUE(devices.IsStale());
+  ASSERT_TRUE(devices.Update(offer, false).ok());
+  EXPECT_FALSE(devices.IsStale());
+  EXPECT_THAT(Spec(), HasSubstr("/dev/nvidia-uvm"));
+  fs::rename(root_ / "root/usr/lib64/libcuda.so.550.1", root_ / "root/usr/lib64/libcuda.so.580.2");
+  EXPECT_TRUE(devices.IsStale());
+  ASSERT_TRUE(devices.Update(offer, false).ok());
+  EXPECT_THAT(Spec(), HasSubstr("libcuda.so.580.2"));
+  fs::remove_all(root_ / "root");
+  EXPECT_TRUE(devices.IsStale()) << "no pod may start until the driver is back";
+}
+
 TEST_F(HostDevicesTest, SpecificationFollowsTheOffer) {
   const auto a = Place(0, true);
   HostDevices devices = Make(root_ / "cdi");

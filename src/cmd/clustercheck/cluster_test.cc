@@ -262,7 +262,7 @@ TEST_F(ClusterCheck, LabelsOfGpus) {
   FirstNode().labels["nvidia.com/mig.capable"] = "false";
   EXPECT_EQ(VerdictOf("MigCapable"), Verdict::kFailed);
   FirstNode().labels["nvidia.com/mig.strategy"] = "single";
-  EXPECT_EQ(VerdictOf("MigStrategy"), Verdict::kWarning);
+  EXPECT_EQ(VerdictOf("MigStrategy"), Verdict::kFailed);
   FirstNode().labels["nvidia.com/cuda.driver-version.major"] = "470";
   EXPECT_EQ(VerdictOf("DriverVersion"), Verdict::kFailed);
   FirstNode().labels.erase("nvidia.com/cuda.driver-version.major");

@@ -76,7 +76,9 @@ void CheckGpuLabels(const Snapshot& snapshot, Findings& findings) {
     if (node->Label("nvidia.com/mig.capable") == "false" && Partitions(*node)) {
       not_capable.push_back(node->name);
     }
-    if (node->Label("nvidia.com/mig.strategy") == "single") single.push_back(node->name);
+    if (node->Label("nvidia.com/mig.strategy") == "single" && Partitions(*node)) {
+      single.push_back(node->name);
+    }
   }
   findings.WarnIfAny("GpuLabels", missing,
                      "labelled nodes lack nvidia.com/gpu.product or nvidia.com/gpu.count",
@@ -87,10 +89,12 @@ void CheckGpuLabels(const Snapshot& snapshot, Findings& findings) {
   findings.FailIfAny("MigCapable", not_capable, "nodes labelled mig have GPUs without MIG",
                      "label them mps (with migAgent.mps.enabled), or remove the label",
                      "no node labelled mig says that its GPUs lack MIG");
-  findings.WarnIfAny("MigStrategy", single,
-                     "MIG strategy single: NVIDIA's programs name instances nvidia.com/gpu",
-                     "set mig.strategy=mixed in the GPU Operator: pods ask for nvidia.com/mig-*",
-                     "no labelled node has MIG strategy single");
+  // Source: the README of GPU feature discovery, "MIG 'single' strategy".
+  findings.FailIfAny("MigStrategy", single,
+                     "MIG strategy single: once a GPU is partitioned, the labels that nos reads "
+                     "(product, count) are those of its instances",
+                     "set mig.strategy=mixed in the GPU Operator",
+                     "no node that nos partitions has MIG strategy single");
   CheckDrivers(labelled, findings);
 }
 

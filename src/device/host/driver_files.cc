@@ -21,6 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Folders of the host in which drivers are installed that are not part of its system: by the GPU
+// Operator, GKE, AKS. Sources: as in docs/platforms.md.
+constexpr const char* kDriverFolders[] = {"run/nvidia/driver", "home/kubernetes/bin/nvidia",
+                                          "usr/local/nvidia"};
 // Folders of libraries: Debian, Ubuntu; Fedora, Red Hat, SUSE; GKE's driver installer.
 constexpr const char* kLibraryFolders[] = {"usr/lib/x86_64-linux-gnu",
                                            "usr/lib/aarch64-linux-gnu",
@@ -83,6 +87,13 @@ std::string VersionIn(std::string_view name) {
   return digits && name.find('.') != std::string_view::npos ? std::string(name) : "";
 }
 
+// As the host sees it; "": none is installed.
+std::string FindHook(const HostFolders& host) {
+  const auto hook = std::ranges::find_if(
+      kHooks, [&](const char* path) { return Exists(fs::path(host.driver) / path); });
+  return hook == std::end(kHooks) ? "" : (fs::path(host.driver_host) / *hook).string();
+}
+
 class Finder {
  public:
   explicit Finder(const HostFolders& host) : host_(host), root_(host.driver) {}
@@ -101,9 +112,7 @@ class Finder {
       files_.device_nodes.push_back({fmt::format("/dev/{}", node)});
       ReadNumbers(files_.device_nodes.back(), host_);
     }
-    const auto hook =
-        std::ranges::find_if(kHooks, [&](const char* path) { return Exists(root_ / path); });
-    if (hook != std::end(kHooks)) files_.hook = OnHost(*hook);
+    files_.hook = FindHook(host_);
     std::ranges::sort(files_.mounts);
     return std::move(files_);
   }
@@ -217,7 +226,21 @@ Result<DeviceNode> NodeOfCapability(const fs::path& access, const HostFolders& h
 
 }  // namespace
 
-Result<DriverFiles> FindDriverFiles(const HostFolders& host) { return Finder(host).Find(); }
+Result<DriverFiles> FindDriverFiles(const HostFolders& host) {
+  Result<DriverFiles> found = Finder(host).Find();
+  if (found.ok() || host.driver_host != "/") return found;
+  for (const char* folder : kDriverFolders) {
+    HostFolders below = host;
+    below.driver = fs::path(host.driver) / folder;
+    below.driver_host = fs::path(host.driver_host) / folder;
+    if (auto driver = Finder(below).Find(); driver.ok()) {
+      // The container toolkit is installed apart from the driver.
+      if (driver->hook.empty()) driver->hook = FindHook(host);
+      return driver;
+    }
+  }
+  return found;
+}
 
 std::string PathOf(std::string_view name, const DriverFiles& driver, const HostFolders& host) {
   for (const DriverFile& file : driver.mounts) {

@@ -49,6 +49,22 @@ TEST_F(DriverFilesTest, DriverMayLieBelowARootOfItsOwn) {
                                   "/usr/lib64/libcuda.so.1"}));
 }
 
+TEST_F(DriverFilesTest, DriverOfAContainerIsFoundBelowTheHostsRoot) {
+  Driver("run/nvidia/driver/usr/lib64");
+  File("root/usr/local/nvidia/toolkit/nvidia-cdi-hook");
+  const auto files = FindDriverFiles(host_);
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  EXPECT_EQ(files->library_folder, "/usr/lib64");
+  EXPECT_THAT(files->mounts,
+              Contains(DriverFile{"/run/nvidia/driver/usr/lib64/libcuda.so.550.54.15",
+                                  "/usr/lib64/libcuda.so.1"}));
+  EXPECT_EQ(files->hook, "/usr/local/nvidia/toolkit/nvidia-cdi-hook");
+  EXPECT_EQ(PathOf("libnvidia-ml.so.1", *files, host_),
+            host_.driver + "/run/nvidia/driver/usr/lib64/libnvidia-ml.so.550.54.15");
+  host_.driver_host = "/opt/driver";
+  EXPECT_FALSE(FindDriverFiles(host_).ok()) << "this is not the host's root";
+}
+
 TEST_F(DriverFilesTest, AgentFindsLibrariesWithoutAContainerRuntime) {
   Driver();
   host_.driver_host = "/run/nvidia/driver";
