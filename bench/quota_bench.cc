@@ -45,9 +45,9 @@ std::vector<SharedQuota> Quotas(bool shared = false) {
   parent->meta.ns = "all";
   parent->meta.name = "quota";
   parent->namespaces = {"all"};
-  parent->min = {{"cpu", Quantity::FromValue(40 * kQuotas)},
+  parent->min = {{"cpu", Quantity::FromValue(int64_t{40} * kQuotas)},
                  {"memory", Quantity::FromValue(int64_t{32} << 40)},
-                 {std::string(kGpuMemory), Quantity::FromValue(1000 * kQuotas)}};
+                 {std::string(kGpuMemory), Quantity::FromValue(int64_t{1000} * kQuotas)}};
   quotas.push_back(std::move(parent));
   return quotas;
 }

@@ -24,7 +24,7 @@ namespace nos::cel {
 
 // resource.k8s.io/v1 CELSelectorExpressionMaxCost and CELSelectorExpressionMaxLength.
 inline constexpr uint64_t kMaxCost = 1'000'000;
-inline constexpr size_t kMaxExpressionBytes = 10 * 1024;
+inline constexpr size_t kMaxExpressionBytes = size_t{10} * 1024;
 
 struct EvaluateOptions {
   uint64_t max_cost = kMaxCost;

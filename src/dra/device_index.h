@@ -101,7 +101,8 @@ class DeviceIndex {
     std::optional<Assumption> assumed;
     // In the inventory.
     const Allocation* allocation() const {
-      if (claim->allocation) return &*claim->allocation;
+      const std::optional<Allocation>& stored = claim->allocation;
+      if (stored) return &*stored;
       return assumed ? &assumed->allocation : nullptr;
     }
   };

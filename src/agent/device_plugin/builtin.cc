@@ -147,12 +147,13 @@ class BuiltinStrategy final : public DevicePluginStrategy {
 
   std::optional<reconcile::WantedCondition> Handover() const override {
     const std::string type(kDeviceHandover);
-    if (files_ == nullptr || !files_->problem()) {
+    const auto problem = files_ == nullptr ? std::nullopt : files_->problem();
+    if (!problem) {
       return reconcile::WantedCondition{type, "True", ReasonOf(choice_.handover), choice_.why};
     }
     return reconcile::WantedCondition{
-        type, "False", files_->problem()->reason,
-        Shortened(files_->problem()->message + RemedyFor(choice_.handover), kMaxMessage)};
+        type, "False", problem->reason,
+        Shortened(problem->message + RemedyFor(choice_.handover), kMaxMessage)};
   }
 
   void Measure(Metrics& metrics) const override {
