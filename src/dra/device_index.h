@@ -25,6 +25,7 @@
 
 #include "cluster/snapshot.h"
 #include "dra/allocator.h"
+#include "dra/device_counts.h"
 #include "dra/inventory.h"
 #include "dra/least_loss.h"
 #include "dra/objects.h"
@@ -88,6 +89,11 @@ class DeviceIndex {
   // Null: there is no such claim.
   const Claim& FindClaim(const std::string& key) const;
 
+  // The most that a claim without an allocation may count for (device_counts.h): by the largest of
+  // all devices that can serve each request, in use or not. Remembered until slices or classes
+  // change. The claim may be one that the index does not have.
+  const DeviceCounts& MostOf(const ResourceClaim& claim, const FindClass& find_class);
+
   // Devices for the claims on this node of the base, or of a changed copy of it. REQUIRES: the
   // claims are not allocated.
   AllocationOutcome Allocate(const PreparedClaims& claims, const cluster::NodeInfo& node,
@@ -113,6 +119,7 @@ class DeviceIndex {
   const cluster::ClusterSnapshot* base_ = nullptr;
   std::unordered_map<std::string, Held> claims_;
   std::unordered_map<std::string, std::shared_ptr<const ResourceSlice>> slices_;
+  std::unordered_map<Name, DeviceCounts> most_;  // by the claim's spec
 };
 
 }  // namespace nos::dra

@@ -146,7 +146,8 @@ GpuWorth GpuWorthOf(const cluster::Node* node, const ChargeRules& rules) {
 
 bool DependsOnNode(const cluster::Pod& pod) {
   const cluster::ResourceList requests = cluster::PodRequests(pod);
-  return requests.contains(cluster::kWholeGpuResource) || requests.contains(gpu::kTimeSlice);
+  return requests.contains(cluster::kWholeGpuResource) || requests.contains(gpu::kTimeSlice) ||
+         !pod.claims.empty();
 }
 
 Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const ChargeRules& rules) {
@@ -156,6 +157,7 @@ Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const Charg
     if (amount > 0 && id != cluster::kUnknownResource) charge.Set(id, amount);
   }
   charge.Set(cluster::kPods, 1);
+  if (rules.claims != nullptr && !pod.claims.empty()) charge.Add(rules.claims->Of(pod));
   const GpuWorth worth = GpuWorthOf(node, rules);
   Amount memory = 0;
   for (const auto& [id, amount] : charge.entries()) {

@@ -8,10 +8,14 @@
 //                                     (label nvidia.com/gpu.replicas, or the number of time slices
 //                                     on hybrid nodes), rounded up
 //
+// Devices of a pod's ResourceClaims count as the resources that they would be ("nvidia.com/gpu"),
+// and in addition by their class, as ResourceQuota names them.
+//
 // Pure functions of values.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "quota/amounts.h"
@@ -20,12 +24,21 @@ namespace nos::quota {
 
 inline constexpr std::string_view kGpuMemory = "nos.nebuly.com/gpu-memory";
 
+// Knows the devices of ResourceClaims.
+class ClaimCharges {
+ public:
+  virtual ~ClaimCharges() = default;
+  // For claims that are not allocated yet: the most that they may get.
+  virtual Amounts Of(const cluster::Pod& pod) const = 0;
+};
+
 struct ChargeRules {
   // GB of a whole GPU of unknown model. Setting nvidiaGpuResourceMemoryGB of the Go implementation
   // of nos.
   int64_t gpu_memory_gb = 32;
   // GB of a time slice of a pod without a node. 0: charge it as a whole GPU.
   int64_t time_slice_gb = 0;
+  std::shared_ptr<const ClaimCharges> claims{};  // null: claims count for nothing
 };
 
 // GB of resources whose name does not state their memory.
@@ -39,7 +52,8 @@ struct GpuWorth {
 // Null node: the defaults in `rules`.
 GpuWorth GpuWorthOf(const cluster::Node* node, const ChargeRules& rules);
 
-// True if the charge of the pod differs between nodes: it requests whole GPUs or time slices.
+// True if the charge of the pod may differ between nodes: it requests whole GPUs or time slices, or
+// claims devices.
 bool DependsOnNode(const cluster::Pod& pod);
 
 // `node`: the pod's node, or null if it has none.

@@ -163,6 +163,7 @@ DeviceIndex::Affected DeviceIndex::Follow(std::string_view kind, const std::stri
     for (const auto& [name, rule] : around.device_taint_rules.rows()) rules.push_back(*rule);
     inventory_.SetTaintRules(std::move(rules));
   }
+  most_.clear();
   return {true, {}};
 }
 
@@ -177,6 +178,7 @@ DeviceIndex::Affected DeviceIndex::SetSlice(const std::string& name,
     if (known->second == slice) return affected;
     add(*known->second);
   }
+  most_.clear();
   if (slice == nullptr) {
     if (known == slices_.end()) return affected;
     inventory_.RemoveSlice(name);

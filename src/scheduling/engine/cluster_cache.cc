@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "dra/context.h"
+#include "scheduling/engine/claim_charges.h"
 #include "scheduling/framework.h"
 
 namespace nos::scheduling {
@@ -117,14 +119,32 @@ void ClusterCache::FollowDevices(std::shared_ptr<dra::DeviceIndex> devices) {
   devices_ = std::move(devices);
   devices_->SetBase(&snapshot_);
   ChangeContext([](cluster::ClusterContext&) {});
+  charges_.SetClaims(std::make_shared<ClaimCharges>(devices_, snapshot_));
+  for (const auto& [key, placed] : placed_) {
+    if (!placed.pod->claims.empty()) Count(placed.pod, placed.node);
+  }
 }
 
 void ClusterCache::FollowDevices(std::string_view kind, const std::string& key) {
+  const auto before = kind == dra::kClaimKind ? devices_->FindClaim(key) : nullptr;
   const dra::DeviceIndex::Affected affected = devices_->Follow(kind, key, snapshot_.around());
   ++changes_;
+  if (kind == dra::kClaimKind) {
+    CountUsers(before.get());
+    CountUsers(devices_->FindClaim(key).get());
+  }
   if (affected.all) snapshot_.ChangeContext();
   openings_ += affected.all ? 1 : 0;
   for (const std::string& node : affected.nodes) Note(node, nullptr, false);
+}
+
+// A claim counts for the first of its users.
+void ClusterCache::CountUsers(const dra::ResourceClaim* claim) {
+  if (claim == nullptr) return;
+  for (const dra::ClaimConsumer& user : claim->reserved_for) {
+    const PlacedPod* placed = FindPlaced(claim->ns + "/" + user.name);
+    if (placed != nullptr && !placed->pod->claims.empty()) Count(placed->pod, placed->node);
+  }
 }
 
 Status ClusterCache::SetGpus(const std::string& node, cluster::NodeGpus gpus) {

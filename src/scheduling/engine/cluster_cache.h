@@ -113,6 +113,7 @@ class ClusterCache {
   uint64_t changes() const { return changes_; }
 
  private:
+  void CountUsers(const dra::ResourceClaim* claim);
   void FollowDevices(std::string_view kind, const std::string& key);
   void Bind(const Pod& pod, const std::string& node);
   void Unbind(const cluster::Pod& pod, const std::string& node);

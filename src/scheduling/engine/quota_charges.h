@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "cluster/snapshot.h"
 #include "quota/charge.h"
@@ -24,7 +25,15 @@ class QuotaCharges {
   using Pod = std::shared_ptr<const cluster::Pod>;
 
   // REQUIRES: no pod was counted before.
-  void SetRules(const quota::ChargeRules& rules) { rules_ = rules; }
+  void SetRules(const quota::ChargeRules& rules) {
+    const auto claims = rules_.claims;
+    rules_ = rules;
+    rules_.claims = claims;
+  }
+  // From now on claims count. The caller counts the pods with claims again.
+  void SetClaims(std::shared_ptr<const quota::ClaimCharges> claims) {
+    rules_.claims = std::move(claims);
+  }
   const quota::ChargeRules& rules() const { return rules_; }
   quota::Ledger& ledger() { return ledger_; }
   const quota::Ledger& ledger() const { return ledger_; }

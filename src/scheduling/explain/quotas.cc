@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "scheduling/engine/claim_charges.h"
 #include "scheduling/framework.h"
 #include "scheduling/quota_plugin.h"
 
@@ -45,7 +46,7 @@ std::vector<const cluster::Node*> NodesByCharge(const Pod& pod, const ClusterSna
 
 // The refusal on the node where the least is missing. Absent: some node is not refused.
 std::optional<Refusal> RefusalOf(const ExplainInput& input, size_t account) {
-  const ChargeRules& rules = input.framework.quotas()->options().charges;
+  const ChargeRules rules = WithClaims(input.framework.quotas()->options().charges, input.snapshot);
   std::optional<Refusal> least;
   for (const cluster::Node* node : NodesByCharge(input.pod, input.snapshot, rules)) {
     quota::Amounts charge = quota::ChargeOf(input.pod, node, rules);
@@ -94,7 +95,7 @@ Admitted AdmittedBy(const quota::Balance& balance, const Framework& framework, c
                     const ClusterSnapshot& snapshot) {
   const auto account = balance.AccountOf(pod.meta.ns);
   if (framework.quotas() == nullptr || !account) return {};
-  const ChargeRules& rules = framework.quotas()->options().charges;
+  const ChargeRules rules = WithClaims(framework.quotas()->options().charges, snapshot);
   const auto why_not = [&](const cluster::Node* node) {
     return balance.WhyNot(*account, quota::ChargeOf(pod, node, rules));
   };
@@ -119,7 +120,7 @@ Admitted AdmittedBy(const quota::Balance& balance, const Framework& framework, c
 quota::Amounts ChargeFor(const Framework& framework, const Pod& pod, const cluster::Node* node,
                          const ClusterSnapshot& snapshot) {
   if (framework.quotas() == nullptr) return {};
-  const ChargeRules& rules = framework.quotas()->options().charges;
+  const ChargeRules rules = WithClaims(framework.quotas()->options().charges, snapshot);
   if (node != nullptr) return quota::ChargeOf(pod, node, rules);
   return quota::ChargeOf(pod, NodesByCharge(pod, snapshot, rules).front(), rules);
 }

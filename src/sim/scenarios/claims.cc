@@ -25,19 +25,27 @@ kube::Resource ResourceOf(const std::string& kind) {
   return {"resource.k8s.io", "v1", "devicetaintrules", kind, false};
 }
 
-std::string NamespaceOf(const kube::Resource& resource) {
-  return resource.namespaced ? kNamespace : "";
+// Of "NS/NAME", or of "NAME" in namespace "default".
+struct Named {
+  std::string ns, name;
+};
+Named NamedIn(const kube::Resource& resource, const std::string& text) {
+  const size_t slash = text.find('/');
+  if (!resource.namespaced) return {"", text};
+  if (slash == std::string::npos) return {kNamespace, text};
+  return {text.substr(0, slash), text.substr(slash + 1)};
 }
 
 Status Put(kube::Client& client, const OnClaims& operation) {
   const kube::Resource resource = ResourceOf(operation.kind);
-  JsonObject metadata = {{"name", operation.name}};
-  if (resource.namespaced) metadata["namespace"] = kNamespace;
+  const Named named = NamedIn(resource, operation.name);
+  JsonObject metadata = {{"name", named.name}};
+  if (resource.namespaced) metadata["namespace"] = named.ns;
   const Json object = JsonObject{{"apiVersion", "resource.k8s.io/v1"},
                                  {"kind", operation.kind},
                                  {"metadata", std::move(metadata)},
                                  {"spec", operation.spec}};
-  return client.Create(resource, NamespaceOf(resource), object).status();
+  return client.Create(resource, named.ns, object).status();
 }
 
 // Writes finalizer and allocation as a scheduler does, but names no user.
@@ -146,7 +154,8 @@ Status Perform(kube::Client& client, const OnClaims& operation) {
   if (operation.verb == OnClaims::Verb::kPut) return Put(client, operation);
   if (operation.verb == OnClaims::Verb::kAllocate) return Allocate(client, operation);
   const kube::Resource resource = ResourceOf(operation.kind);
-  return client.Delete(resource, NamespaceOf(resource), operation.name);
+  const Named named = NamedIn(resource, operation.name);
+  return client.Delete(resource, named.ns, named.name);
 }
 
 std::string WhyNot(World& world, kube::Client& client, const ExpectClaim& expect) {

@@ -105,7 +105,9 @@ scheduling::Reclaim VictimSearch::MakeReclaim(const scheduling::Framework& frame
   const auto balance = [this, &pod, gang, evicts_itself](std::string_view node) {
     return engine_.BalanceToReclaim(pod, gang, evicts_itself, node);
   };
-  scheduling::Reclaim reclaim(engine_.ledger(), balance, framework.quotas()->options(),
+  scheduling::QuotaOptions options = framework.quotas()->options();
+  options.charges = engine_.charge_rules();
+  scheduling::Reclaim reclaim(engine_.ledger(), balance, options,
                               [this](const Pod& victim) { return terminating_.UnitOf(victim); });
   reclaim.Heed(foreign_.ToRespect(pod, gang));
   reclaim.CountGone(leaving);

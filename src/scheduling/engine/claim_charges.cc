@@ -1,0 +1,38 @@
+#include "scheduling/engine/claim_charges.h"
+
+#include "dra/context.h"
+
+namespace nos::scheduling {
+
+quota::Amounts ClaimCharges::Of(const cluster::Pod& pod) const {
+  quota::Amounts charge;
+  for (const std::string& key : dra::ClaimKeysOf(pod)) {
+    const auto& claim = devices_->FindClaim(key);
+    if (claim == nullptr || !dra::IsChargedFor(*claim, pod)) continue;
+    for (const auto& [resource, count] : CountsOf(*claim, pod)) {
+      quota::Amounts of_claim;
+      of_claim.Set(cluster::InternResource(resource), count);
+      charge.Add(of_claim);
+    }
+  }
+  return charge;
+}
+
+dra::DeviceCounts ClaimCharges::CountsOf(const dra::ResourceClaim& claim,
+                                         const cluster::Pod& pod) const {
+  if (claim.allocation) return dra::CountsOf(claim, *claim.allocation);
+  if (const auto* assumed = devices_->FindAssumed(claim.Key())) {
+    if (assumed->pod_uid != pod.meta.uid) return {};
+    return dra::CountsOf(claim, assumed->allocation);
+  }
+  const auto& classes = snapshot_.around().device_classes;
+  return devices_->MostOf(claim, [&](const std::string& name) { return classes.Share(name); });
+}
+
+quota::ChargeRules WithClaims(quota::ChargeRules rules, const cluster::ClusterSnapshot& snapshot) {
+  const auto& devices = snapshot.around().devices;
+  if (devices != nullptr) rules.claims = std::make_shared<ClaimCharges>(devices, snapshot);
+  return rules;
+}
+
+}  // namespace nos::scheduling
