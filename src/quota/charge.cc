@@ -150,6 +150,14 @@ bool DependsOnNode(const cluster::Pod& pod) {
          !pod.claims.empty();
 }
 
+void Add(const std::map<std::string, int64_t>& counts, Amounts& to) {
+  Amounts added;
+  for (const auto& [resource, count] : counts) {
+    added.Set(cluster::InternResource(resource), count);
+  }
+  to.Add(added);
+}
+
 Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const ChargeRules& rules) {
   Amounts charge;
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);

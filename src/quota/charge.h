@@ -15,7 +15,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "quota/amounts.h"
@@ -55,6 +57,9 @@ GpuWorth GpuWorthOf(const cluster::Node* node, const ChargeRules& rules);
 // True if the charge of the pod may differ between nodes: it requests whole GPUs or time slices, or
 // claims devices.
 bool DependsOnNode(const cluster::Pod& pod);
+
+// Adds amounts by the names of their resources.
+void Add(const std::map<std::string, int64_t>& counts, Amounts& to);
 
 // `node`: the pod's node, or null if it has none.
 Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const ChargeRules& rules);

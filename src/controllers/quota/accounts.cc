@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "controllers/quota_rules.h"
+#include "dra/context.h"
+#include "dra/device_counts.h"
+#include "dra/device_index.h"
 
 namespace nos::controllers {
 
@@ -23,6 +26,53 @@ std::string NameOf(const ElasticQuota& quota) {
   return fmt::format("{}/{}", QuotaResource(quota.composite).plural, quota.Key());
 }
 
+namespace {
+
+// Charges for the devices that claims have.
+class AllocatedDevices final : public quota::ClaimCharges {
+ public:
+  explicit AllocatedDevices(const cluster::ClusterContext& around) : around_(around) {}
+  quota::Amounts Of(const cluster::Pod& pod) const override {
+    quota::Amounts charge;
+    for (const std::string& key : dra::ClaimKeysOf(pod)) {
+      const dra::ResourceClaim* claim = around_.device_claims.Find(key);
+      if (claim == nullptr || !claim->allocation || !dra::IsChargedFor(*claim, pod)) continue;
+      quota::Add(dra::CountsOf(*claim, *claim->allocation), charge);
+    }
+    return charge;
+  }
+
+ private:
+  const cluster::ClusterContext& around_;
+};
+
+std::shared_ptr<const dra::ResourceClaim> ClaimIn(const std::any& value) {
+  const auto* found = std::any_cast<std::shared_ptr<const dra::ResourceClaim>>(&value);
+  return found == nullptr ? nullptr : *found;
+}
+
+quota::ChargeRules With(quota::ChargeRules rules, const cluster::ClusterContext& around) {
+  rules.claims = std::make_shared<AllocatedDevices>(around);
+  return rules;
+}
+
+}  // namespace
+
+QuotaAccounts::QuotaAccounts(quota::ChargeRules charges)
+    : charges_(With(std::move(charges), context_)) {}
+
+std::vector<std::string> QuotaAccounts::UsersOf(const reconcile::ContextChange& change) {
+  std::vector<std::string> users;
+  for (const std::any* value : {&change.before, &change.after}) {
+    const auto claim = ClaimIn(*value);
+    if (claim == nullptr) continue;
+    for (const dra::ClaimConsumer& user : claim->reserved_for) {
+      users.push_back(claim->ns + "/" + user.name);
+    }
+  }
+  return users;
+}
+
 bool HasNode(const cluster::Pod& pod) { return !pod.node_name.empty() && !pod.Finished(); }
 
 void QuotaAccounts::Rebuild(const reconcile::Listers& view) {
@@ -37,6 +87,7 @@ QuotaChange QuotaAccounts::Apply(const reconcile::ContextChange& change) {
     return found == nullptr ? nullptr : *found;
   };
   const quota::SharedQuota before = quota_in(change.before), after = quota_in(change.after);
+  if (ClaimIn(change.before) != nullptr || ClaimIn(change.after) != nullptr) change.apply(context_);
   if (before == nullptr && after == nullptr) return {};
   change.apply(context_);
   const bool both = before != nullptr && after != nullptr;

@@ -41,11 +41,14 @@ class QuotaAccounts {
  public:
   using Pod = std::shared_ptr<const cluster::Pod>;
 
-  explicit QuotaAccounts(quota::ChargeRules charges) : charges_(charges) {}
+  explicit QuotaAccounts(quota::ChargeRules charges);
+  QuotaAccounts(const QuotaAccounts&) = delete;
 
   // Takes all quotas and pods from the caches. PutInForce must follow.
   void Rebuild(const reconcile::Listers& view);
   QuotaChange Apply(const reconcile::ContextChange& change);
+  // Keys of the pods whose charge a change of a claim may have changed.
+  static std::vector<std::string> UsersOf(const reconcile::ContextChange& change);
   // Puts the quotas of the caches in force.
   void PutInForce();
   // Updates the charge of a pod.
@@ -54,7 +57,7 @@ class QuotaAccounts {
   // True if pods on the node are charged differently after the change.
   bool ChangesCharges(const reconcile::Change<cluster::Node>& change) const;
 
-  // All quotas of the caches, in force or not.
+  // All quotas of the caches, in force or not, and claims.
   const cluster::ClusterContext& context() const { return context_; }
   quota::Ledger& ledger() { return ledger_; }
   const quota::Balance& balance() const { return ledger_.balance(); }
@@ -67,8 +70,8 @@ class QuotaAccounts {
   const std::vector<std::string>& ProblemsOf(size_t account) const { return problems_[account]; }
 
  private:
-  const quota::ChargeRules charges_;
   cluster::ClusterContext context_;
+  const quota::ChargeRules charges_;  // refers to context_
   quota::Ledger ledger_;
   std::map<std::string, size_t> by_name_;
   std::vector<std::vector<std::string>> problems_;  // by account

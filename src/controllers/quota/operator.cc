@@ -10,12 +10,13 @@
 #include "controllers/quota/pod_labels.h"
 #include "controllers/quota/statuses.h"
 #include "controllers/quota_admission.h"
+#include "dra/context.h"
 #include "reconcile/condition.h"
 
 namespace nos::controllers {
 
 std::vector<std::string_view> OperatorKinds() {
-  return {cluster::kElasticQuota, cluster::kCompositeQuota};
+  return {cluster::kElasticQuota, cluster::kCompositeQuota, dra::kClaimKind};
 }
 
 // The collaborators.
@@ -100,6 +101,11 @@ void Operator::ApplyChanges(const reconcile::Listers& view) {
   if (terms_changed) PutInForce();
   for (const auto& change : view.changes->nodes) ApplyNode(view, change);
   for (const auto& change : view.changes->pods) ApplyPod(view, change.before, change.after);
+  for (const reconcile::ContextChange& change : view.changes->around) {
+    for (const std::string& key : parts_->accounts.UsersOf(change)) {
+      if (const Pod pod = view.pods.Get(key)) ApplyPod(view, pod, pod);
+    }
+  }
 }
 
 void Operator::PutInForce() {

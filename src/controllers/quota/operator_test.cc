@@ -32,6 +32,45 @@ TEST_F(OperatorTest, WritesUsedBorrowedAndLent) {
   EXPECT_TRUE(api_.writes.empty());
 }
 
+TEST_F(OperatorTest, CountsDevicesOfClaims) {
+  Node("n");
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "10"}});
+  for (const char* name : {"p1", "p2"}) {
+    Pod("a", name, {{"cpu", "1"}});
+    Change("a/" + std::string(name), [](Json& pod) {
+      MakeObject(pod, "spec")["resourceClaims"] =
+          JsonArray{{{"name", "gpu"}, {"resourceClaimName", "shared"}}};
+    });
+  }
+  const auto claim = [this](const Json& status) {
+    api_.Put({{"apiVersion", "resource.k8s.io/v1"},
+              {"kind", "ResourceClaim"},
+              {"metadata", {{"namespace", "a"}, {"name", "shared"}, {"uid", "c"}}},
+              {"spec", JsonObject{}},
+              {"status", status}});
+  };
+  const auto user = [](const std::string& name) {
+    return JsonObject{{"resource", "pods"}, {"name", name}, {"uid", "a" + name}};
+  };
+  claim(JsonObject{});
+  Start();
+  EXPECT_EQ(StatusList("a/quota", "used"), "nos.nebuly.com/gpu-memory=0");
+  const Json allocation = {{"devices",
+                            {{"results", JsonArray{{{"request", "r"},
+                                                    {"driver", "gpu.nvidia.com"},
+                                                    {"pool", "n"},
+                                                    {"device", "gpu-0-mig-2g20gb-14-0"}}}}}}};
+  claim({{"allocation", allocation}, {"reservedFor", JsonArray{user("p1"), user("p2")}}});
+  Run();
+  EXPECT_EQ(StatusList("a/quota", "used"), "nos.nebuly.com/gpu-memory=20");
+  EXPECT_EQ(Label("a/p1"), "over-quota");
+  claim({{"allocation", allocation}, {"reservedFor", JsonArray{user("p2")}}});
+  Run();
+  EXPECT_EQ(StatusList("a/quota", "used"), "nos.nebuly.com/gpu-memory=20");
+  EXPECT_EQ(Label("a/p1"), "in-quota") << "the claim counts for its first user";
+  EXPECT_EQ(Label("a/p2"), "over-quota");
+}
+
 TEST_F(OperatorTest, ExportsQuotaMetricsWhileLeading) {
   Node("n");
   Quota("a", {{"cpu", "1500m"}, {"memory", "1Gi"}}, {{"cpu", "9"}});

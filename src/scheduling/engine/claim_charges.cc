@@ -9,11 +9,7 @@ quota::Amounts ClaimCharges::Of(const cluster::Pod& pod) const {
   for (const std::string& key : dra::ClaimKeysOf(pod)) {
     const auto& claim = devices_->FindClaim(key);
     if (claim == nullptr || !dra::IsChargedFor(*claim, pod)) continue;
-    for (const auto& [resource, count] : CountsOf(*claim, pod)) {
-      quota::Amounts of_claim;
-      of_claim.Set(cluster::InternResource(resource), count);
-      charge.Add(of_claim);
-    }
+    quota::Add(CountsOf(*claim, pod), charge);
   }
   return charge;
 }
