@@ -45,8 +45,10 @@ struct DriverFiles {
   std::string library_folder;  // in containers: "/usr/lib/x86_64-linux-gnu"
   // Libraries under every name that programs load them by, programs, firmware and sockets.
   std::vector<DriverFile> mounts;
-  // Device nodes that every container with a GPU needs: "/dev/nvidiactl", "/dev/nvidia-uvm".
+  // Device nodes that every container with a GPU needs: "/dev/nvidiactl", "/dev/nvidia-uvm". They
+  // need not be on the host if the kernel lists their numbers.
   std::vector<DeviceNode> device_nodes;
+  std::string missing_node;  // why one of them cannot be made; "": it can
   // A program of NVIDIA's container toolkit that updates a container's cache of libraries, as the
   // host sees it; "": none is installed.
   std::string hook;
@@ -55,7 +57,8 @@ struct DriverFiles {
 };
 
 // Below the host's root, a driver that a container or a cloud installed in a folder of its own is
-// found too. Error: kNotFound (there is no libcuda.so of a driver below the root).
+// found too. Its libraries are those of the loaded kernel module, if /proc says which that is.
+// Error: kNotFound (there is no libcuda.so of such a driver below the root).
 Result<DriverFiles> FindDriverFiles(const HostFolders& host);
 
 // Where this process sees the file that containers find by this name ("libnvidia-ml.so.1"); "":

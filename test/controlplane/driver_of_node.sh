@@ -6,7 +6,9 @@
 # GPUs are /dev/nvidia20, 21 and 62, in this order. The instance with number n of GPU 20 has the
 # capabilities 22+2n and 23+2n, of GPU 21 42+2n and 43+2n. Their nodes are not on the host, as in the
 # issue dra-driver-nvidia-gpu 787.
-readonly tty=4 control=18 uvm=19 gpu=20 other_gpu=21 whole_gpu=62
+# The nodes that every container has are the driver's minors: 255, and 0 and 1 of uvm. As with a driver in a
+# container, no node is on the host.
+readonly tty=4 control=255 uvm=0 uvm_tools=1 gpu=20 other_gpu=21 whole_gpu=62
 readonly nvml=$build/test/doubles/nvml/libnvidia-ml.so.1
 minors=("$gpu" "$other_gpu" "$whole_gpu")
 export NOS_NVML_DOUBLE_STATE=$work/gpus.json
@@ -21,13 +23,13 @@ make_machine() {
   echo "{\"node\": \"$node\", \"gpus\": [${all%,}]}" >"$work/gpus.json"
   "$build/nos" agent --once --print --nvml-library "$nvml" >/dev/null || fail "the doubled driver does not answer"
   mkdir -p "$work/dev" "$work/proc" "$libraries"
-  mknod "$work/dev/nvidiactl" c $tty $control
-  mknod "$work/dev/nvidia-uvm" c $tty $uvm
   for each in cuda nvidia-ml nvidia-ptxjitcompiler nvidia-opencl nvidia-cfg nvidia-allocator; do
     echo "$each 550.54.15" >"$libraries/lib$each.so.550.54.15"
     ln -s "lib$each.so.550.54.15" "$libraries/lib$each.so.1"
   done
-  printf 'Character devices:\n  1 mem\n  %d nvidia\n  %d nvidia-caps\n' $tty $tty >"$work/proc/devices"
+  printf 'Character devices:\n  1 mem\n  %d nvidia\n  %d nvidia-caps\n  %d nvidia-uvm\n' $tty $tty $tty >"$work/proc/devices"
+  mkdir -p "$work/proc/driver/nvidia"
+  printf 'NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n' >"$work/proc/driver/nvidia/version"
   for instance in $(seq 0 9); do
     folder=$work/proc/driver/nvidia/capabilities/gpu$gpu/mig/gi$instance
     mkdir -p "$folder/ci0"
@@ -40,7 +42,6 @@ make_machine() {
   done
   while read -r uuid; do
     minor=${minors[count]}
-    mknod "$work/dev/nvidia$minor" c $tty "$minor"
     folder=$work/proc/driver/nvidia/gpus/0000:0$((count + 1)):00.0
     mkdir -p "$folder"
     printf 'GPU UUID: %s\nDevice Minor: %d\n' "$uuid" "$minor" >"$folder/information"
@@ -65,12 +66,12 @@ sees() {
 has() {
   local said want got number
   said=$(cat "$work/node/logs/${team}_$1"_*/main/*.log)
-  want=$(printf '%s\n' "/dev/nvidiactl $tty:$control" "/dev/nvidia-uvm $tty:$uvm" "${@:3}" | sort)
+  want=$(printf '%s\n' "/dev/nvidiactl $tty:$control" "/dev/nvidia-uvm $tty:$uvm" "/dev/nvidia-uvm-tools $tty:$uvm_tools" "${@:3}" | sort)
   got=$(grep -oE 'device .* (opened|error 6)$' <<<"$said" | cut -d' ' -f2,3 | sort)
   [ "$got" = "$want" ] || fail "pod $1 should have
 $want
 and says: $said"
-  for number in $(seq $control 62); do
+  for number in $(seq 18 62); do
     if grep -q ":$number\$" <<<"$want"; then
       grep -qE "probe $tty:$number (0|6)$" <<<"$said" || fail "pod $1 cannot use $tty:$number: $said"
     else

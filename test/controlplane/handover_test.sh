@@ -54,7 +54,7 @@ handover() { shows '.status.conditions[?(@.type=="nos.nebuly.com/DeviceHandover"
 # create_pod NAME RESOURCE: sets NVIDIA_VISIBLE_DEVICES as images do, and makes nodes of all devices.
 create_pod() {
   local numbers
-  numbers=$(seq -f "$tty:%g" $control 62 | tr '\n' ' ')
+  numbers=$(seq -f "$tty:%g" 18 62 | tr '\n' ' ')
   sleeper_pod "$1" "nvidia.com/$2" \
     "{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: PROBE, value: '$numbers'}"
 }
@@ -153,5 +153,23 @@ allocatable 3g.20gb 1
 create_pod healed mig-3g.20gb
 running healed
 sees healed 4 void
+expect deleted k delete pod healed -n "$team"
+
+say "a leftover of another driver changes nothing; while the loaded one has no libraries, no device is offered"
+touch "$work/driver/usr/lib/x86_64-linux-gnu/libcuda.so.470.1"
+within 30 grep -q '/libcuda.so.550.54.15' "$cdi"/nos.nebuly.com-gpu.json
+sed -i 's/550.54.15/580.95.05/' "$work/proc/driver/nvidia/version"
+handover DriverFilesNotFound
+allocatable 3g.20gb 0
+sed -i 's/580.95.05/550.54.15/' "$work/proc/driver/nvidia/version"
+handover ContainerDeviceInterface
+allocatable 3g.20gb 1
+
+say "an agent whose library is that of a former driver ends, and its devices with it"
+(flock 9 && jq '.faults = [{"call": "nvmlDeviceGetCount_v2", "error": 18, "times": 1000}]' "$work/gpus.json" >"$work/gpus.new" &&
+  mv "$work/gpus.new" "$work/gpus.json") 9>>"$work/gpus.json.lock"
+timeout 60 tail -s 0.1 -f /dev/null --pid="${pid[agent]}" || fail "the agent goes on with the former driver's library"
+expect 'the driver was replaced' tail -n 3 "$work/agent.log"
+allocatable 3g.20gb 0
 if grep forbidden "$work/agent.log"; then fail "a permission is missing"; fi
 say ok

@@ -196,7 +196,7 @@ expect created from "$(quota one '{min: {nvidia.com/mig-1g.5gb: 1}}')" k create
 refuse 'admission webhook "quotas.nos.nebuly.com" denied' from "$(quota two '{min: {nvidia.com/mig-1g.5gb: 1}}')" k create
 
 say "a pod of nos scheduler runs on a slice, and has its devices and no others"
-numbers=$(seq -f "$tty:%g" "$control" 62 | tr '\n' ' ')
+numbers=$(seq -f "$tty:%g" 18 62 | tr '\n' ' ')
 expect created from "
 apiVersion: v1
 kind: Pod

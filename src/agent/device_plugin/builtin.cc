@@ -1,4 +1,6 @@
 // The device plugin of nos.
+#include <atomic>
+
 #include "agent/conditions.h"
 #include "agent/device_plugin/handover.h"
 #include "agent/device_plugin/host_devices.h"
@@ -56,6 +58,32 @@ std::string RemedyFor(kubelet::Handover handover) {
   return remedy;
 }
 
+// Opens the plugin with the first offer, when the agent has seen its node. An error is that of the
+// offer, which the agent repeats.
+class LatePlugin final : public kubelet::DevicePlugin {
+ public:
+  using Open = std::function<Result<std::unique_ptr<kubelet::DevicePlugin>>()>;
+  explicit LatePlugin(Open open) : open_(std::move(open)) {}
+
+  Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override {
+    if (plugin_ == nullptr) {
+      NOS_ASSIGN(plugin_, open_());
+    }
+    return plugin_->Offer(devices);
+  }
+  bool IsStale() const override { return plugin_ != nullptr && plugin_->IsStale(); }
+  bool RefuseAllocation(const std::string& device_id) override {
+    return plugin_ == nullptr || plugin_->RefuseAllocation(device_id);
+  }
+  bool Shows(const std::string& device_id) const override {
+    return plugin_ == nullptr || plugin_->Shows(device_id);
+  }
+
+ private:
+  Open open_;
+  std::unique_ptr<kubelet::DevicePlugin> plugin_;
+};
+
 // Prepares the hand-over of devices before the kubelet hears of them, and ends it after.
 class PreparedPlugin final : public kubelet::DevicePlugin {
  public:
@@ -77,7 +105,6 @@ class PreparedPlugin final : public kubelet::DevicePlugin {
   bool RefuseAllocation(const std::string& device_id) override {
     return plugin_->RefuseAllocation(device_id);
   }
-  bool Withdraws() const override { return plugin_->Withdraws(); }
   bool Shows(const std::string& device_id) const override { return plugin_->Shows(device_id); }
 
  private:
@@ -106,13 +133,46 @@ class BuiltinStrategy final : public DevicePluginStrategy {
 
   std::unique_ptr<kubelet::DevicePlugin> Open(const PluginContext& context,
                                               kubelet::DevicePlugin*) override {
-    choice_ = Choose(context);
+    return std::make_unique<LatePlugin>([this, context] { return OpenChosen(context); });
+  }
+
+  std::optional<reconcile::WantedCondition> Handover() const override {
+    if (!choice_) return std::nullopt;
+    const std::string type(kDeviceHandover);
+    const auto problem = files_ == nullptr ? std::nullopt : files_->problem();
+    if (!problem) {
+      return reconcile::WantedCondition{type, "True", ReasonOf(choice_->handover), choice_->why};
+    }
+    return reconcile::WantedCondition{
+        type, "False", problem->reason,
+        Shortened(problem->message + RemedyFor(choice_->handover), kMaxMessage)};
+  }
+
+  void Measure(Metrics& metrics) const override {
+    const kubelet::DevicePluginServer* server = server_;
+    if (server == nullptr) return;
+    for (const auto& [resource, counts] : server->Counts()) {
+      const auto count = [&](const MetricFamily& family, const char* result, uint64_t total) {
+        metrics.CountTo(family, {{"resource", resource}, {"result", result}},
+                        static_cast<double>(total));
+      };
+      count(kRegistrations, "ok", counts.registrations);
+      count(kRegistrations, "error", counts.failed_registrations);
+      count(kAllocations, "ok", counts.allocations);
+      count(kAllocations, "refused", counts.refusals);
+      metrics.Set(kConnected, {{"resource", resource}}, counts.connected ? 1 : 0);
+    }
+  }
+
+ private:
+  Result<std::unique_ptr<kubelet::DevicePlugin>> OpenChosen(const PluginContext& context) {
+    NOS_ASSIGN(choice_, Choose(context));
     Log(LogLevel::kInfo, "chose how containers get their devices",
-        {{"handover", NameOf(choice_.handover)}, {"why", choice_.why}});
-    options_.handover = choice_.handover;
+        {{"handover", NameOf(choice_->handover)}, {"why", choice_->why}});
+    options_.handover = choice_->handover;
     const bool own_kind = options_.cdi_kind == kCdiKind;
-    const bool writes = choice_.handover == kubelet::Handover::kCdi && own_kind;
-    if (writes || choice_.handover == kubelet::Handover::kNodes) {
+    const bool writes = choice_->handover == kubelet::Handover::kCdi && own_kind;
+    if (writes || choice_->handover == kubelet::Handover::kNodes) {
       files_ =
           std::make_unique<HostDevices>(context.backend, context.host, writes ? cdi_folder_ : "");
       options_.files = [files = files_.get()](const std::vector<std::string>& visible) {
@@ -141,48 +201,23 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     };
     auto server = std::make_unique<kubelet::DevicePluginServer>(options_);
     server_ = server.get();
-    if (files_ == nullptr) return server;
-    return std::make_unique<PreparedPlugin>(std::move(server), *files_);
+    if (files_ == nullptr) return std::unique_ptr<kubelet::DevicePlugin>(std::move(server));
+    return std::unique_ptr<kubelet::DevicePlugin>(
+        std::make_unique<PreparedPlugin>(std::move(server), *files_));
   }
 
-  std::optional<reconcile::WantedCondition> Handover() const override {
-    const std::string type(kDeviceHandover);
-    const auto problem = files_ == nullptr ? std::nullopt : files_->problem();
-    if (!problem) {
-      return reconcile::WantedCondition{type, "True", ReasonOf(choice_.handover), choice_.why};
-    }
-    return reconcile::WantedCondition{
-        type, "False", problem->reason,
-        Shortened(problem->message + RemedyFor(choice_.handover), kMaxMessage)};
-  }
-
-  void Measure(Metrics& metrics) const override {
-    for (const auto& [resource, counts] : server_->Counts()) {
-      const auto count = [&](const MetricFamily& family, const char* result, uint64_t total) {
-        metrics.CountTo(family, {{"resource", resource}, {"result", result}},
-                        static_cast<double>(total));
-      };
-      count(kRegistrations, "ok", counts.registrations);
-      count(kRegistrations, "error", counts.failed_registrations);
-      count(kAllocations, "ok", counts.allocations);
-      count(kAllocations, "refused", counts.refusals);
-      metrics.Set(kConnected, {{"resource", resource}}, counts.connected ? 1 : 0);
-    }
-  }
-
- private:
-  HandoverChoice Choose(const PluginContext& context) const {
-    if (handover_ == "cdi") return {kubelet::Handover::kCdi, "the configuration says so"};
-    if (handover_ == "devices") return {kubelet::Handover::kNodes, "the configuration says so"};
+  Result<HandoverChoice> Choose(const PluginContext& context) const {
+    constexpr const char* kConfigured = "the configuration says so";
+    if (handover_ == "cdi") return HandoverChoice{kubelet::Handover::kCdi, kConfigured};
+    if (handover_ == "devices") return HandoverChoice{kubelet::Handover::kNodes, kConfigured};
     if (handover_ == "environment") {
-      return {kubelet::Handover::kEnvironment, "the configuration says so"};
+      return HandoverChoice{kubelet::Handover::kEnvironment, kConfigured};
     }
-    HandoverFacts facts;
     kube::Client client(context.transport);
-    if (const auto node = client.Get(kube::kNodes, "", context.node); node.ok()) {
-      facts.runtime = FindString(*node, "status", "nodeInfo", "containerRuntimeVersion");
-      facts.kubelet = FindString(*node, "status", "nodeInfo", "kubeletVersion");
-    }
+    NOS_ASSIGN(const Json node, client.Get(kube::kNodes, "", context.node));
+    HandoverFacts facts;
+    facts.runtime = FindString(node, "status", "nodeInfo", "containerRuntimeVersion");
+    facts.kubelet = FindString(node, "status", "nodeInfo", "kubeletVersion");
     // While a given folder has no driver, the agent offers no device: its container may not be up
     // yet, and NVIDIA's container runtime need not be the default one.
     facts.host_files = context.host.driver != "/" || device::FindDriverFiles(context.host).ok();
@@ -195,9 +230,10 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     return options;
   }();
   std::string handover_ = "auto", cdi_folder_ = "/var/run/cdi";
-  HandoverChoice choice_;
+  std::optional<HandoverChoice> choice_;  // none before the first offer
   std::unique_ptr<HostDevices> files_;
-  const kubelet::DevicePluginServer* server_ = nullptr;
+  // Null before the first offer. Read by the thread that serves metrics, too.
+  std::atomic<const kubelet::DevicePluginServer*> server_ = nullptr;
 };
 
 }  // namespace

@@ -45,6 +45,18 @@ Status HostDevices::Prepare(std::vector<kubelet::OfferedDevice>& offer, bool kee
   auto found = device::FindDriverFiles(host_);
   if (!found.ok()) return Failed("DriverFilesNotFound", found.status());
   device::DriverFiles driver = std::move(found).value();
+  if (!driver.missing_node.empty()) {
+    return Failed("DriverNotLoaded",
+                  NotFound(driver.missing_node + ": load the kernel module on the node"));
+  }
+  if (cdi_folder_.empty()) {
+    for (const device::DeviceNode& node : driver.device_nodes) {
+      if (node.major == 0) continue;  // it is on the host, and no device node
+      if (Status made = device::MakeOnHost(node, host_); !made.ok()) {
+        return Failed("DeviceNodesNotFound", std::move(made));
+      }
+    }
+  }
   auto read = ReadNodes();
   if (!read.ok()) return Failed("GpusNotReadable", read.status());
   Nodes nodes = std::move(read).value();

@@ -25,8 +25,7 @@ class HostDevicesTest : public ::testing::Test {
     std::string pattern = fs::temp_directory_path() / "nos-host-XXXXXX";
     root_ = mkdtemp(pattern.data());
     File("root/usr/lib64/libcuda.so.550.1");
-    File("dev/nvidiactl");
-    File("proc/devices", "Character devices:\n195 nvidia\n235 nvidia-caps\n");
+    File("proc/devices", "Character devices:\n195 nvidia\n235 nvidia-caps\n511 nvidia-uvm\n");
     gpu_ = gpus_.ListGpus().value().at(0).uuid;
     File("proc/driver/nvidia/gpus/0000:01:00.0/information",
          "GPU UUID: " + gpu_ + "\nDevice Minor: 4\n");
@@ -68,9 +67,10 @@ TEST_F(HostDevicesTest, ContainersGetTheNodesOfTheirDeviceOnly) {
   EXPECT_TRUE(offer[0].healthy && offer[1].healthy);
   const auto grant = devices.FilesOf({b.uuid});
   ASSERT_TRUE(grant.ok()) << grant.status().message();
-  EXPECT_THAT(grant->device_nodes,
-              ElementsAre("/dev/nvidia-caps/nvidia-cap32", "/dev/nvidia-caps/nvidia-cap33",
-                          "/dev/nvidia4", "/dev/nvidiactl"));
+  EXPECT_THAT(
+      grant->device_nodes,
+      ElementsAre("/dev/nvidia-caps/nvidia-cap32", "/dev/nvidia-caps/nvidia-cap33",
+                  "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia4", "/dev/nvidiactl"));
   EXPECT_EQ(grant->environment.at("NVIDIA_VISIBLE_DEVICES"), "void");
   EXPECT_THAT(grant->mounts,
               Contains(kubelet::ContainerGrant::Mount{"/usr/lib64/libcuda.so.550.1",
@@ -88,7 +88,8 @@ TEST_F(HostDevicesTest, KubeletGetsNodesThatAreMissingOnTheHost) {
   EXPECT_FALSE(fs::exists(root_ / "dev/nvidia-caps")) << "the specification has the numbers";
   HostDevices by_kubelet = Make("");
   ASSERT_TRUE(by_kubelet.Update(offer, true).ok());
-  for (const char* node : {"nvidia4", "nvidia-caps/nvidia-cap30", "nvidia-caps/nvidia-cap31"}) {
+  for (const char* node : {"nvidia4", "nvidia-caps/nvidia-cap30", "nvidia-caps/nvidia-cap31",
+                           "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"}) {
     EXPECT_TRUE(fs::is_character_file(root_ / "dev" / node)) << node;
   }
 }
@@ -112,18 +113,30 @@ TEST_F(HostDevicesTest, SpecificationFollowsTheDriver) {
   HostDevices devices = Make(root_ / "cdi");
   std::vector<kubelet::OfferedDevice> offer{{"nvidia.com/mig-1g.5gb", a.uuid}};
   ASSERT_TRUE(devices.Update(offer, true).ok());
-  EXPECT_THAT(Spec(), Not(HasSubstr("/dev/nvidia-uvm")));
-  File("dev/nvidia-uvm");  // its module is loaded when the first program needs it
+  EXPECT_THAT(Spec(), Not(HasSubstr("/dev/nvidia-modeset")));
+  File("dev/nvidia-modeset");
   EXPECT_TRUE(devices.IsStale());
   ASSERT_TRUE(devices.Update(offer, false).ok());
   EXPECT_FALSE(devices.IsStale());
-  EXPECT_THAT(Spec(), HasSubstr("/dev/nvidia-uvm"));
+  EXPECT_THAT(Spec(), HasSubstr("/dev/nvidia-modeset"));
   fs::rename(root_ / "root/usr/lib64/libcuda.so.550.1", root_ / "root/usr/lib64/libcuda.so.580.2");
   EXPECT_TRUE(devices.IsStale());
   ASSERT_TRUE(devices.Update(offer, false).ok());
   EXPECT_THAT(Spec(), HasSubstr("libcuda.so.580.2"));
   fs::remove_all(root_ / "root");
   EXPECT_TRUE(devices.IsStale()) << "no pod may start until the driver is back";
+}
+
+TEST_F(HostDevicesTest, NothingIsOfferedWhileAModuleIsNotLoaded) {
+  File("proc/devices", "Character devices:\n195 nvidia\n235 nvidia-caps\n");
+  const auto a = Place(0, true);
+  HostDevices devices = Make(root_ / "cdi");
+  std::vector<kubelet::OfferedDevice> offer{{"nvidia.com/mig-1g.5gb", a.uuid}};
+  EXPECT_EQ(devices.Update(offer, true).code(), Code::kNotFound);
+  ASSERT_TRUE(devices.problem());
+  EXPECT_EQ(devices.problem()->reason, "DriverNotLoaded");
+  EXPECT_THAT(devices.problem()->message, HasSubstr("nvidia-uvm"));
+  EXPECT_EQ(Spec(), "");
 }
 
 TEST_F(HostDevicesTest, SpecificationFollowsTheOffer) {

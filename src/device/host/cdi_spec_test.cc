@@ -44,9 +44,11 @@ TEST_F(CdiSpecTest, DeviceHasItsNodesAndTheDriverIsShared) {
       << "with numbers the runtime needs no nodes on the host";
   const Json& edits = spec.at("containerEdits");
   EXPECT_EQ(WriteJson(edits.at("env")), R"(["NVIDIA_VISIBLE_DEVICES=void"])");
-  EXPECT_EQ(WriteJson(edits.at("deviceNodes")),
-            R"([{"path":"/dev/nvidiactl","permissions":"rw"},)"
-            R"({"path":"/dev/nvidia-uvm","permissions":"rw"}])");
+  EXPECT_EQ(
+      WriteJson(edits.at("deviceNodes")),
+      R"([{"path":"/dev/nvidiactl","permissions":"rw","type":"c","major":195,"minor":255},)"
+      R"({"path":"/dev/nvidia-uvm","permissions":"rw","type":"c","major":511,"minor":0},)"
+      R"({"path":"/dev/nvidia-uvm-tools","permissions":"rw","type":"c","major":511,"minor":1}])");
   const std::string library = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.15";
   EXPECT_EQ(Mounted(spec, "/usr/lib/x86_64-linux-gnu/libcuda.so.1"), library);
   EXPECT_EQ(Mounted(spec, "/usr/lib64/libcuda.so.1"), library) << "no hook updates the cache";

@@ -41,8 +41,6 @@ constexpr const char* kSockets[] = {"run/nvidia-persistenced/socket",
 constexpr const char* kHooks[] = {"usr/bin/nvidia-cdi-hook",
                                   "usr/local/nvidia/toolkit/nvidia-cdi-hook", "usr/bin/nvidia-ctk",
                                   "usr/local/nvidia/toolkit/nvidia-ctk"};
-constexpr const char* kCommonNodes[] = {"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools",
-                                        "nvidia-modeset"};
 // Folders in which the loaders of common distributions look without a cache.
 constexpr const char* kLoaderFolders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
                                           "/usr/lib64"};
@@ -77,92 +75,18 @@ void ReadNumbers(DeviceNode& node, const HostFolders& host) {
   node.minor = minor(found.st_rdev);
 }
 
+bool IsVersion(std::string_view text) {
+  return text.find('.') != std::string_view::npos &&
+         std::ranges::all_of(text, [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
+}
+
 // The version in "libcuda.so.550.54.15"; "" for other names, such as "libcuda.so.1".
 std::string VersionIn(std::string_view name) {
   constexpr std::string_view kPrefix = "libcuda.so.";
   if (!name.starts_with(kPrefix)) return "";
   name.remove_prefix(kPrefix.size());
-  const bool digits =
-      std::ranges::all_of(name, [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
-  return digits && name.find('.') != std::string_view::npos ? std::string(name) : "";
+  return IsVersion(name) ? std::string(name) : "";
 }
-
-// As the host sees it; "": none is installed.
-std::string FindHook(const HostFolders& host) {
-  const auto hook = std::ranges::find_if(
-      kHooks, [&](const char* path) { return Exists(fs::path(host.driver) / path); });
-  return hook == std::end(kHooks) ? "" : (fs::path(host.driver_host) / *hook).string();
-}
-
-class Finder {
- public:
-  explicit Finder(const HostFolders& host) : host_(host), root_(host.driver) {}
-
-  Result<DriverFiles> Find() {
-    NOS_RETURN_IF_ERROR(FindLibraries());
-    for (const char* program : kPrograms) AddProgram(program);
-    for (const std::string& name : NamesIn(root_ / "lib/firmware/nvidia" / files_.version)) {
-      Add("lib/firmware/nvidia/" + files_.version + "/" + name);
-    }
-    for (const char* socket : kSockets) {
-      if (Exists(root_ / socket)) Add(socket);
-    }
-    for (const char* node : kCommonNodes) {
-      if (!Exists(fs::path(host_.dev) / node)) continue;
-      files_.device_nodes.push_back({fmt::format("/dev/{}", node)});
-      ReadNumbers(files_.device_nodes.back(), host_);
-    }
-    files_.hook = FindHook(host_);
-    std::ranges::sort(files_.mounts);
-    return std::move(files_);
-  }
-
- private:
-  Status FindLibraries() {
-    for (const char* folder : kLibraryFolders) {
-      const std::vector<std::string> names = NamesIn(root_ / folder);
-      for (const std::string& name : names) {
-        if (files_.version.empty()) files_.version = VersionIn(name);
-      }
-      if (files_.version.empty()) continue;
-      files_.library_folder = "/" + std::string(folder);
-      for (const std::string& name : names) AddLibrary(folder, name);
-      return Status::Ok();
-    }
-    return NotFound(fmt::format("no libcuda.so of an NVIDIA driver below {}", host_.driver));
-  }
-
-  // A library of this driver version, or a link to one ("libcuda.so.1").
-  void AddLibrary(const std::string& folder, const std::string& name) {
-    std::error_code error;
-    const fs::path path = root_ / folder / name;
-    std::string file = name;
-    if (fs::is_symlink(path, error)) file = fs::read_symlink(path, error).filename().string();
-    // A link to a link: "libcuda.so" -> "libcuda.so.1" -> "libcuda.so.550.54.15".
-    const fs::path next = root_ / folder / file;
-    if (file != name && fs::is_symlink(next, error))
-      file = fs::read_symlink(next, error).filename().string();
-    if (!file.ends_with(".so." + files_.version) || !Exists(root_ / folder / file)) return;
-    const std::string target = OnHost(folder + "/" + file);
-    files_.mounts.push_back({target, "/" + folder + "/" + name});
-  }
-  void AddProgram(const std::string& name) {
-    for (const char* folder : kProgramFolders) {
-      const std::string path = fmt::format("{}/{}", folder, name);
-      if (!Exists(root_ / path)) continue;
-      files_.mounts.push_back({OnHost(path), "/usr/bin/" + name});
-      return;
-    }
-  }
-  void Add(const std::string& path) { files_.mounts.push_back({OnHost(path), "/" + path}); }
-  std::string OnHost(const std::string& path) const {
-    return (fs::path(host_.driver_host) / path).string();
-  }
-
-  const HostFolders& host_;
-  const fs::path root_;
-  DriverFiles files_;
-};
 
 // The number in a line "NAME: 12" of a file below /proc/driver/nvidia.
 std::optional<int64_t> NumberIn(const std::string& text, std::string_view name) {
@@ -214,6 +138,132 @@ Result<DeviceNode> WithMajor(DeviceNode node, std::initializer_list<std::string_
                               host.proc, *drivers.begin()));
 }
 
+// A device node that containers need whatever GPU they have. Its driver in /proc/devices, and its
+// minor number: source: nvidia-modprobe, modprobe-utils/nvidia-modprobe-utils.h.
+struct CommonNode {
+  const char* name;
+  uint32_t minor;
+  std::initializer_list<std::string_view> drivers;
+  bool needed;  // CUDA does not start without it
+};
+const CommonNode kCommonNodes[] = {
+    {"nvidiactl", 255, {"nvidiactl", "nvidia", "nvidia-frontend"}, true},
+    {"nvidia-uvm", 0, {"nvidia-uvm"}, true},
+    {"nvidia-uvm-tools", 1, {"nvidia-uvm"}, false},
+    {"nvidia-modeset", 254, {"nvidia-modeset"}, false}};
+
+// A driver in a container makes its nodes there, not on the host.
+void FindCommonNodes(const HostFolders& host, DriverFiles& files) {
+  for (const CommonNode& common : kCommonNodes) {
+    DeviceNode node{fmt::format("/dev/{}", common.name), 0, common.minor};
+    if (auto numbered = WithMajor(node, common.drivers, host); numbered.ok()) {
+      files.device_nodes.push_back(*std::move(numbered));
+    } else if (Exists(OnThisSide(node.path, host))) {
+      files.device_nodes.push_back({std::move(node.path)});
+    } else if (common.needed && files.missing_node.empty()) {
+      files.missing_node = numbered.status().message();
+    }
+  }
+}
+
+// "580.95.05", the version of the loaded kernel module, in "NVRM version: NVIDIA UNIX x86_64 Kernel
+// Module  580.95.05  Tue Sep ..."; "": not known.
+std::string LoadedVersion(const HostFolders& host) {
+  const auto text =
+      ReadFile((fs::path(host.proc) / "driver/nvidia/version").string(), kMaxProcFile);
+  if (!text.ok()) return "";
+  for (const std::string_view word : Split(text->substr(0, text->find('\n')), ' ')) {
+    if (IsVersion(word)) return std::string(word);
+  }
+  return "";
+}
+
+// As the host sees it; "": none is installed.
+std::string FindHook(const HostFolders& host) {
+  const auto hook = std::ranges::find_if(
+      kHooks, [&](const char* path) { return Exists(fs::path(host.driver) / path); });
+  return hook == std::end(kHooks) ? "" : (fs::path(host.driver_host) / *hook).string();
+}
+
+class Finder {
+ public:
+  // `loaded`: the version of the kernel module; "": not known, so that of any library is taken.
+  Finder(const HostFolders& host, std::string_view loaded)
+      : host_(host), loaded_(loaded), root_(host.driver) {}
+
+  Result<DriverFiles> Find() {
+    NOS_RETURN_IF_ERROR(FindLibraries());
+    for (const char* program : kPrograms) AddProgram(program);
+    for (const std::string& name : NamesIn(root_ / "lib/firmware/nvidia" / files_.version)) {
+      Add("lib/firmware/nvidia/" + files_.version + "/" + name);
+    }
+    for (const char* socket : kSockets) {
+      if (Exists(root_ / socket)) Add(socket);
+    }
+    FindCommonNodes(host_, files_);
+    files_.hook = FindHook(host_);
+    std::ranges::sort(files_.mounts);
+    return std::move(files_);
+  }
+
+ private:
+  Status FindLibraries() {
+    for (const char* folder : kLibraryFolders) {
+      const std::vector<std::string> names = NamesIn(root_ / folder);
+      for (const std::string& name : names) Consider(VersionIn(name));
+      if (files_.version.empty()) continue;
+      files_.library_folder = "/" + std::string(folder);
+      for (const std::string& name : names) AddLibrary(folder, name);
+      return Status::Ok();
+    }
+    if (other_.empty()) {
+      return NotFound(fmt::format("no libcuda.so of an NVIDIA driver below {}", host_.driver));
+    }
+    return NotFound(fmt::format(
+        "the loaded kernel module is of driver {}, and the libraries below {} are of {}: was the "
+        "driver replaced without a reboot?",
+        loaded_, host_.driver, other_));
+  }
+  // Libraries of another version than the kernel module do not work, and may be left over.
+  void Consider(const std::string& version) {
+    if (version.empty() || !files_.version.empty()) return;
+    (loaded_.empty() || version == loaded_ ? files_.version : other_) = version;
+  }
+
+  // A library of this driver version, or a link to one ("libcuda.so.1").
+  void AddLibrary(const std::string& folder, const std::string& name) {
+    std::error_code error;
+    const fs::path path = root_ / folder / name;
+    std::string file = name;
+    if (fs::is_symlink(path, error)) file = fs::read_symlink(path, error).filename().string();
+    // A link to a link: "libcuda.so" -> "libcuda.so.1" -> "libcuda.so.550.54.15".
+    const fs::path next = root_ / folder / file;
+    if (file != name && fs::is_symlink(next, error))
+      file = fs::read_symlink(next, error).filename().string();
+    if (!file.ends_with(".so." + files_.version) || !Exists(root_ / folder / file)) return;
+    const std::string target = OnHost(folder + "/" + file);
+    files_.mounts.push_back({target, "/" + folder + "/" + name});
+  }
+  void AddProgram(const std::string& name) {
+    for (const char* folder : kProgramFolders) {
+      const std::string path = fmt::format("{}/{}", folder, name);
+      if (!Exists(root_ / path)) continue;
+      files_.mounts.push_back({OnHost(path), "/usr/bin/" + name});
+      return;
+    }
+  }
+  void Add(const std::string& path) { files_.mounts.push_back({OnHost(path), "/" + path}); }
+  std::string OnHost(const std::string& path) const {
+    return (fs::path(host_.driver_host) / path).string();
+  }
+
+  const HostFolders& host_;
+  const std::string_view loaded_;
+  const fs::path root_;
+  std::string other_;  // a version that was found and is not the loaded one
+  DriverFiles files_;
+};
+
 // The device node of a capability: a file such as .../mig/gi3/access.
 Result<DeviceNode> NodeOfCapability(const fs::path& access, const HostFolders& host) {
   NOS_ASSIGN(const std::string text, ReadFile(access.string(), kMaxProcFile));
@@ -227,13 +277,14 @@ Result<DeviceNode> NodeOfCapability(const fs::path& access, const HostFolders& h
 }  // namespace
 
 Result<DriverFiles> FindDriverFiles(const HostFolders& host) {
-  Result<DriverFiles> found = Finder(host).Find();
+  const std::string loaded = LoadedVersion(host);
+  Result<DriverFiles> found = Finder(host, loaded).Find();
   if (found.ok() || host.driver_host != "/") return found;
   for (const char* folder : kDriverFolders) {
     HostFolders below = host;
     below.driver = fs::path(host.driver) / folder;
     below.driver_host = fs::path(host.driver_host) / folder;
-    if (auto driver = Finder(below).Find(); driver.ok()) {
+    if (auto driver = Finder(below, loaded).Find(); driver.ok()) {
       // The container toolkit is installed apart from the driver.
       if (driver->hook.empty()) driver->hook = FindHook(host);
       return driver;

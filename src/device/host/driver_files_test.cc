@@ -33,8 +33,10 @@ TEST_F(DriverFilesTest, LibrariesHaveEveryNameThatProgramsLoad) {
     EXPECT_THAT(file.host_path, Not(HasSubstr("libc.so"))) << "the container has its own";
     EXPECT_THAT(file.host_path, Not(HasSubstr("470"))) << "of another driver";
   }
-  EXPECT_THAT(files->device_nodes,
-              ElementsAre(DeviceNode{"/dev/nvidiactl"}, DeviceNode{"/dev/nvidia-uvm"}));
+  EXPECT_THAT(files->device_nodes, ElementsAre(DeviceNode{"/dev/nvidiactl", 195, 255},
+                                               DeviceNode{"/dev/nvidia-uvm", 511, 0},
+                                               DeviceNode{"/dev/nvidia-uvm-tools", 511, 1}));
+  EXPECT_EQ(files->missing_node, "");
   EXPECT_EQ(files->hook, "");
 }
 
@@ -63,6 +65,37 @@ TEST_F(DriverFilesTest, DriverOfAContainerIsFoundBelowTheHostsRoot) {
             host_.driver + "/run/nvidia/driver/usr/lib64/libnvidia-ml.so.550.54.15");
   host_.driver_host = "/opt/driver";
   EXPECT_FALSE(FindDriverFiles(host_).ok()) << "this is not the host's root";
+}
+
+TEST_F(DriverFilesTest, LibrariesAreThoseOfTheLoadedModule) {
+  Driver("run/nvidia/driver/usr/lib64");
+  File("root/usr/lib/x86_64-linux-gnu/libcuda.so.535.183.01");  // left over
+  const auto version_of = [&] { return FindDriverFiles(host_).value_or(DriverFiles()).version; };
+  EXPECT_EQ(version_of(), "535.183.01") << "it is not known which one is loaded";
+  File("proc/driver/nvidia/version",
+       "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.15  Release Build\n"
+       "GCC version:  gcc version 12.2.0\n");
+  EXPECT_EQ(version_of(), "550.54.15");
+  File("root/run/nvidia/driver/usr/lib64/libcuda.so.470.1");
+  EXPECT_EQ(version_of(), "550.54.15");
+  File("proc/driver/nvidia/version",
+       "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.2  Tue\n");
+  const auto files = FindDriverFiles(host_);
+  EXPECT_EQ(files.status().code(), Code::kNotFound);
+  EXPECT_THAT(files.status().message(), HasSubstr("of driver 580.2"));
+  EXPECT_THAT(files.status().message(), HasSubstr("of 535.183.01"));
+}
+
+TEST_F(DriverFilesTest, SaysWhichModuleIsNotLoaded) {
+  Driver();
+  File("proc/devices", "Character devices:\n195 nvidia\n");
+  auto files = FindDriverFiles(host_);
+  ASSERT_TRUE(files.ok());
+  EXPECT_THAT(files->missing_node, HasSubstr("/dev/nvidia-uvm is not on the host"));
+  File("dev/nvidia-uvm");
+  files = FindDriverFiles(host_);
+  ASSERT_TRUE(files.ok());
+  EXPECT_EQ(files->missing_node, "") << "the host has the node";
 }
 
 TEST_F(DriverFilesTest, AgentFindsLibrariesWithoutAContainerRuntime) {

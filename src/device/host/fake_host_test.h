@@ -17,9 +17,9 @@ class HostTest : public ::testing::Test {
     std::string pattern = std::filesystem::temp_directory_path() / "nos-host-XXXXXX";
     root_ = mkdtemp(pattern.data());
     host_ = {root_ / "root", "/", root_ / "proc", root_ / "dev"};
-    File(
-        "proc/devices",
-        "Character devices:\n  1 mem\n195 nvidia\n235 nvidia-caps\n\nBlock devices:\n  7 nvidia\n");
+    File("proc/devices",
+         "Character devices:\n  1 mem\n195 nvidia\n235 nvidia-caps\n511 nvidia-uvm\n\n"
+         "Block devices:\n  7 nvidia\n");
   }
   ~HostTest() override { std::filesystem::remove_all(root_); }
 
@@ -41,7 +41,6 @@ class HostTest : public ::testing::Test {
     File(libraries + "libc.so.6");
     File(libraries + "libnvidia-old.so.470.1");
     File("root/usr/bin/nvidia-smi");
-    for (const char* node : {"nvidiactl", "nvidia-uvm"}) File(std::string("dev/") + node);
   }
   // A GPU with MIG instances, as /proc lists it.
   void Gpu(const std::string& uuid, int minor) const {
