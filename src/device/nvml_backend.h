@@ -8,6 +8,7 @@
 // For one owner thread, like every Backend. NVML calls block; if a driver hangs, the caller hangs.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <optional>
 #include <string>
@@ -62,6 +63,9 @@ class NvmlBackend final : public Backend {
   // The latest CUDA version that the driver supports: "13.0"; "" if it does not report it.
   std::string CudaVersion();
   const NvmlLibrary& library() const { return library_; }
+  // True once the kernel module is of another version than the library: the driver was replaced,
+  // and only a process that loads the new library can use it. From any thread.
+  bool outdated() const { return outdated_; }
 
  private:
   struct KnownProfiles {
@@ -92,6 +96,7 @@ class NvmlBackend final : public Backend {
   GpuResetOptions reset_;
   NvmlSession session_;
   NvmlMeter meter_;                        // after the session, which it needs
+  std::atomic<bool> outdated_ = false;
   bool session_ended_ = false;             // the driver ended it, or it must be reopened
   bool some_failed_ = false;               // a GPU did not answer the last ListGpus
   std::map<int, GpuInfo> known_;           // by index: last known values

@@ -181,11 +181,18 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
                                               [&] { config.plugins.Measure(metrics); }));
   // 5. Reconcile until shutdown. An event of a device or plugin is not part of any watch, so it
   //    triggers a reconciliation itself.
-  RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
+  RunUntil([&] { return events.StopAsked() || nvml.outdated(); }, runner, bell, clock,
            [&] {
              if (happened.exchange(false)) runner.Poke(clock.Now());
              report.Turn(runner);
            });
+  if (nvml.outdated()) {
+    // Without its plugin the kubelet allocates none of the devices. The next start finds the
+    // libraries of the new driver.
+    return Status(Code::kUnavailable,
+                  "the driver was replaced: this process has the library of the former one and "
+                  "ends, to start again with that of the new one");
+  }
   // 6. Withdraw the devices before the plugin stops, so that no scheduler uses them.
   Leave(agent, runner, metered, bell, clock);
   Log(LogLevel::kInfo, "stopping nos", {{"command", "agent"}});

@@ -57,6 +57,7 @@ Status NvmlBackend::Check(nvml::Return code, std::string_view name) {
       code == nvml::kLibRmVersionMismatch) {
     session_ended_ = true;
   }
+  outdated_ = outdated_ || code == nvml::kLibRmVersionMismatch;
   return ToStatus(code, name);
 }
 
@@ -66,7 +67,10 @@ Status NvmlBackend::OpenSession() {
     session_.Close();
     profiles_.clear();
   }
-  return session_.Open();
+  nvml::Return code{};
+  Status opened = session_.Open(&code);
+  outdated_ = outdated_ || code == nvml::kLibRmVersionMismatch;
+  return opened;
 }
 
 Result<nvml::Device> NvmlBackend::Reach(int gpu) {

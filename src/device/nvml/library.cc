@@ -95,9 +95,11 @@ std::vector<std::string> NvmlLibrary::Limits() const {
   return limits;
 }
 
-Status NvmlSession::Open() {
+Status NvmlSession::Open(nvml::Return* code) {
   if (open_) return Status::Ok();
-  NOS_RETURN_IF_ERROR(ToStatus(library_.call().nvmlInit_v2(), "nvmlInit_v2"));
+  const nvml::Return answer = library_.call().nvmlInit_v2();
+  if (code != nullptr) *code = answer;
+  NOS_RETURN_IF_ERROR(ToStatus(answer, "nvmlInit_v2"));
   open_ = true;
   return Status::Ok();
 }

@@ -58,8 +58,9 @@ class NvmlSession {
   NvmlSession(const NvmlSession&) = delete;
   NvmlSession& operator=(const NvmlSession&) = delete;
 
-  // No effect if it is open. Error: kUnavailable if the driver does not answer.
-  Status Open();
+  // No effect if it is open. Error: kUnavailable if the driver does not answer; `code` is then its
+  // answer.
+  Status Open(nvml::Return* code = nullptr);
   void Close();
   bool is_open() const { return open_; }
 

@@ -228,10 +228,12 @@ TEST_F(NvmlFaults, ListsLostGpuAndServesOthers) {
 }
 
 TEST_F(NvmlFaults, ReconnectsAfterDriverReload) {
+  EXPECT_FALSE(backend_.outdated());
   node_.Fault({{"call", "nvmlInit_v2"}, {"error", 18}});
   const Status mismatch = backend_.ListGpus().status();
   EXPECT_EQ(mismatch.code(), Code::kUnavailable);
   EXPECT_TRUE(Says(mismatch, "different versions: reboot")) << mismatch.message();
+  EXPECT_TRUE(backend_.outdated()) << "a new process loads the new library";
   node_.Fault({{"call", "nvmlInit_v2"}, {"error", 9}});
   EXPECT_TRUE(Says(backend_.ListGpus().status(), "kernel module is not loaded"));
   ASSERT_TRUE(backend_.ListGpus().ok());
