@@ -69,6 +69,23 @@ grep -q '^MIG-' "$work/ran" || fail "no program on the instance"
 grep -q '^0 0=1G$' "$work/ran" || fail "no program on the share"
 [ -z "$(find "$work" -maxdepth 1 -name 'nos-check-*')" ] || fail "the trial left its folder"
 
+# While an agent runs, it would offer the trial's instance to pods.
+echo '{"gpus": [{"model": "A100-40GB"}]}' >"$NOS_NVML_DOUBLE_STATE"
+plugin=$work/kubelet/device-plugins/nos-nvidia.com_mig-1g.5gb.sock
+python3 -c 'import signal, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.bind(sys.argv[1])
+    server.listen()
+    print("ready", flush=True)
+    signal.pause()' "$plugin" >"$work/plugin.log" &
+listener=$!
+until grep -q ready "$work/plugin.log"; do sleep 0.05; done
+check 1 --try -o json
+verdict MigTrial NotChecked
+kill "$listener"
+wait "$listener" 2>/dev/null
+check 1 --try -o json # its socket is left over
+verdict MigTrial OK
 # A program on the GPU, and a program that fails.
 cat >"$NOS_NVML_DOUBLE_STATE" <<'END'
 {"gpus": [{"model": "A100-40GB", "processes": [{"pid": 77, "name": "/bin/train"}]}]}

@@ -133,6 +133,10 @@ void AddNodeFlags(CLI::App& command, CheckFlags& flags) {
                   "With --node: root of the driver's files, such as /run/nvidia/driver")
       ->option_text("DIR");
   command
+      .add_option("--device-root", flags.machine.host.dev,
+                  "With --node: the host's /dev, as this process sees it")
+      ->option_text("DIR [/dev]");
+  command
       .add_option("--kubelet-dir", flags.machine.kubelet_folder,
                   "With --node: folder of the kubelet")
       ->option_text("DIR [/var/lib/kubelet]");

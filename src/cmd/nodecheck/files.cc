@@ -14,9 +14,12 @@ void CheckDriverFiles(const Machine& machine, Findings& findings) {
   findings.Ok("DriverFiles",
               fmt::format("{} for containers, in {}", Count(machine.files->mounts.size(), "file"),
                           machine.files->library_folder));
-  findings.FailIfAny("DeviceNodes", machine.missing_nodes, "device nodes are missing",
-                     "nvidia-modprobe -u -c 0 creates them",
-                     "the device nodes that every container needs exist");
+  if (machine.files->missing_node.empty()) {
+    findings.Ok("DeviceNodes", "the kernel has the device nodes that every container needs");
+  } else {
+    findings.Fail("DeviceNodes", machine.files->missing_node,
+                  "load the kernel module on the node: modprobe nvidia-uvm");
+  }
   std::vector<std::string> unlisted;
   for (const GpuFacts& gpu : machine.gpus) {
     if (!gpu.nodes.ok()) {

@@ -1,6 +1,8 @@
 #include "cmd/nodecheck/machine.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/file.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "cmd/nodecheck/smi.h"
@@ -68,12 +71,6 @@ void ReadSmi(const MachineOptions& options, Machine& machine) {
 void ReadFiles(const MachineOptions& options, Machine& machine) {
   machine.files = device::FindDriverFiles(options.host);
   std::error_code failed;
-  if (machine.files.ok()) {
-    for (const char* node : {"/nvidiactl", "/nvidia-uvm"}) {
-      const std::string path = options.host.dev + node;
-      if (!fs::exists(path, failed)) machine.missing_nodes.push_back(path);
-    }
-  }
   machine.has_capabilities = fs::exists(options.host.proc + "/driver/nvidia/capabilities", failed);
   machine.mps_program = FindProgram(options.mps);
   machine.cdi = LookAtFolder(options.cdi_folder, true);
@@ -85,6 +82,36 @@ Status TryEvents(const device::NvmlLibrary& library) {
   device::GpuHealth health;
   device::NvmlEvents events(library, health);
   return events.Start();
+}
+
+bool Answers(const std::string& socket_path) {
+  sockaddr_un address{};
+  if (socket_path.size() >= sizeof(address.sun_path)) return false;
+  address.sun_family = AF_UNIX;
+  socket_path.copy(address.sun_path, socket_path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const bool answers =
+      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  close(fd);
+  return answers;
+}
+
+// An agent serves its device plugins beside the kubelet's socket, and is the first process of its
+// container.
+std::string FindAgent(const MachineOptions& options) {
+  std::error_code failed;
+  const fs::path folder = fs::path(options.kubelet_folder) / "device-plugins";
+  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with("nos-") && Answers(it->path().string())) return it->path().string();
+  }
+  const auto first = ReadFile(options.host.proc + "/1/cmdline", 4096);
+  if (!first.ok()) return "";
+  const auto words = Split(*first, '\0');
+  const bool agent =
+      words.size() > 1 && fs::path(words[0]).filename() == "nos" && words[1] == "agent";
+  return agent ? "process 1" : "";
 }
 
 }  // namespace
@@ -106,6 +133,7 @@ Machine ReadMachine(device::NvmlBackend& backend, const gpu::Catalogue& catalogu
   const auto described = device::Describe(backend, catalogue);
   machine.gpus_status = described.status();
   ReadFiles(options, machine);
+  machine.agent = FindAgent(options);
   if (!described.ok()) return machine;
   machine.driver = described->driver;
   machine.cuda = backend.CudaVersion();

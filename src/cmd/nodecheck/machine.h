@@ -42,10 +42,10 @@ struct Machine {
   Status smi{};
   std::map<std::string, std::map<std::string, std::string>> smi_gpus;
   Result<device::DriverFiles> files = NotFound("not read");
-  std::vector<std::string> missing_nodes;  // of the device nodes that every container needs
-  bool has_capabilities = false;           // /proc/driver/nvidia/capabilities, for MIG
-  std::string mps_program;                 // the path of the MPS control daemon; "": none
+  bool has_capabilities = false;  // /proc/driver/nvidia/capabilities, for MIG
+  std::string mps_program;        // the path of the MPS control daemon; "": none
   FolderState cdi, device_plugins, pod_resources;
+  std::string agent;  // how an agent of nos was noticed here; "": none was
 };
 
 // The program's path, or the path of a name searched in $PATH; "": there is none.

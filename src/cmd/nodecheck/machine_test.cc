@@ -102,7 +102,7 @@ TEST_F(MachineTest, DriversAndFiles) {
   EXPECT_EQ(VerdictOf("CdiFolder"), Verdict::kFailed);
   machine_.has_capabilities = false;
   EXPECT_EQ(VerdictOf("MigCapabilities"), Verdict::kFailed);
-  machine_.missing_nodes = {"/dev/nvidiactl"};
+  machine_.files->missing_node = "/dev/nvidia-uvm is not on the host";
   EXPECT_EQ(VerdictOf("DeviceNodes"), Verdict::kFailed);
   machine_.files = NotFound("no libcuda.so");
   EXPECT_EQ(VerdictOf("DriverFiles"), Verdict::kFailed);

@@ -176,7 +176,10 @@ void TryGpus(device::NvmlBackend& backend, const Machine& machine, const TrialOp
   for (const GpuFacts& gpu : machine.gpus) {
     const GpuInfo& info = gpu.described.info;
     const std::string code = info.mig_enabled ? "MigTrial" : "MpsTrial";
-    const std::string why = WhyNot(backend, gpu);
+    // An agent would offer the trial's instance to pods.
+    const std::string why = machine.agent.empty()
+                                ? WhyNot(backend, gpu)
+                                : fmt::format("an agent of nos runs here ({})", machine.agent);
     if (!why.empty()) {
       findings.NotChecked(code, fmt::format("{} not tried: {}", Name(info), why));
     } else if (info.mig_enabled) {

@@ -1,6 +1,6 @@
 // Tries what the agent does, on idle GPUs: creates a MIG instance and removes it where MIG mode is
 // on, or starts an MPS daemon and ends it. MIG mode and compute mode are never changed; a GPU with
-// programs or instances is not touched, and the findings say why.
+// programs or instances is not touched, nor any GPU while an agent runs, and the findings say why.
 #pragma once
 
 #include <string>
