@@ -102,7 +102,8 @@ TEST(SamplesTest, CompressesGpuMetrics) {
   block.columns.resize(5);
   double power = 250, memory = 12000;
   for (int i = 0; i < 60; ++i) {
-    block.times.push_back(1'763'760'000'000 + i * 10'000 + static_cast<int64_t>(random.Below(9)));
+    block.times.push_back(1'763'760'000'000 + int64_t{i} * 10'000 +
+                          static_cast<int64_t>(random.Below(9)));
     if (random.Chance(0.05)) memory = static_cast<double>(random.Below(40960));
     power += std::round((random.Uniform() - 0.5) * 20);
     block.columns[0].push_back(static_cast<double>(60 + random.Below(30)) / 100);
@@ -127,7 +128,8 @@ TEST(SamplesTest, RefusesDamagedBlocks) {
     }
     EXPECT_FALSE(DecodeSamples(bytes + "x").ok());
     std::string flipped = bytes;
-    flipped[random.Below(bytes.size())] ^= static_cast<char>(1 + random.Below(255));
+    char& one = flipped[random.Below(bytes.size())];
+    one = static_cast<char>(static_cast<unsigned char>(one) ^ (1 + random.Below(255)));
     const auto read = DecodeSamples(flipped);  // yields another block or an error
     EXPECT_LE(read.ok() ? read->times.size() : 0, kMaxBlockSamples);
   }

@@ -11,7 +11,6 @@ namespace nos::agent {
 namespace {
 
 using ::testing::Contains;
-using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 const std::vector<gpu::InstancePart> kParts = {{"3g.40gb", 2}, {"3g.40gb", 4}};

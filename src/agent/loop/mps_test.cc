@@ -83,7 +83,7 @@ TEST_F(AgentMpsTest, KeepsHeldSharesAndReplacesFreeOnes) {
 }
 
 TEST_F(AgentMpsTest, PublishesEventForGpuWithTooLittleMemoryForShares) {
-  mps_options_.overhead_mib = 40 * 1024;
+  mps_options_.overhead_mib = int64_t{40} * 1024;
   Start();
   Run();
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);
@@ -96,7 +96,7 @@ TEST_F(AgentMpsTest, HeldSharesStayWhenGpuMayHaveFewerNow) {
   Hold("a", "30", "0");
   Hold("b", "9", "1");
   Run();
-  mps_options_.overhead_mib = 6 * 1024;
+  mps_options_.overhead_mib = int64_t{6} * 1024;
   Start();
   Run();
   EXPECT_EQ(Annotation("status-layout-0"), "30gb@0:used,9gb@1:used");

@@ -114,10 +114,10 @@ Status ToAttribute(const Value& value, AttributeValue& to) {
       return Status::Ok();
     case Kind::kString:
     case Kind::kType:
-      to = *Scalar<std::string>(inner);
+      if (auto text = Scalar<std::string>(inner)) to = *std::move(text);
       return Status::Ok();
     case Kind::kSemver:
-      to = *Scalar<Version>(inner);
+      if (auto version = Scalar<Version>(inner)) to = *std::move(version);
       return Status::Ok();
     default:
       return Unsupported(inner);

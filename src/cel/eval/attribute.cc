@@ -15,9 +15,7 @@ Value Select(Frame& frame, const Value& object, const Value& key, bool maybe, bo
     if (const auto value = object.map().Find(key)) return *value;
   } else if (object.is(Kind::kList)) {
     int64_t index = -1;
-    if (key.is(Kind::kInt)) {
-      index = key.integer();
-    } else if (key.is(Kind::kUint) && key.integer() >= 0) {
+    if (key.is(Kind::kInt) || (key.is(Kind::kUint) && key.integer() >= 0)) {
       index = key.integer();
     } else if (const auto whole =
                    key.is(Kind::kDouble) ? LosslessInt(key.number()) : std::nullopt) {

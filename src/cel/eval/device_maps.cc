@@ -80,7 +80,8 @@ DeviceMaps::DeviceMaps(const DeviceSpec& spec, std::string& error)
     const Amount* amount = nullptr;
     try {
       amount = Amount::Parse(arena_, text);
-    } catch (const Cancelled&) {  // an exponent of millions
+    } catch (const Cancelled&) {
+      amount = nullptr;  // an exponent of millions
     }
     if (amount == nullptr) {
       error = fmt::format("capacity {}: '{}' is not a quantity", name, text);

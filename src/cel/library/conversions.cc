@@ -98,8 +98,9 @@ Value DoubleToString(Arena& arena, Args args) {
 }
 Value DurationToString(Arena& arena, Args args) {
   const int64_t nanos = args[0].integer();
-  const double seconds = static_cast<double>(nanos / kNanosPerSecond) +
-                         static_cast<double>(nanos % kNanosPerSecond) / 1e9;
+  const int64_t whole = nanos / kNanosPerSecond;
+  const double seconds =
+      static_cast<double>(whole) + static_cast<double>(nanos % kNanosPerSecond) / 1e9;
   return StringValue(arena, FormatPlain(seconds) + "s");
 }
 Value IntToString(Arena& arena, Args args) {

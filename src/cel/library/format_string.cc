@@ -80,7 +80,8 @@ std::string Fixed(double value, int64_t precision) {
 }
 
 std::string DurationText(int64_t nanos) {
-  return FormatPlain(static_cast<double>(nanos / kNanosPerSecond) +
+  const int64_t whole = nanos / kNanosPerSecond;
+  return FormatPlain(static_cast<double>(whole) +
                      static_cast<double>(nanos % kNanosPerSecond) / 1e9) +
          "s";
 }
@@ -124,7 +125,9 @@ std::string Entries(const MapValue& map) {
   std::string out = "{";
   for (const auto& [key, value] : entries) {
     if (out.size() > 1) out += ", ";
-    out += key + ":" + value;
+    out += key;
+    out += ":";
+    out += value;
   }
   return out + "}";
 }
@@ -185,8 +188,9 @@ double Number(const Value& value) {
   if (value.is(Kind::kDouble)) return value.number();
   if (!value.is(Kind::kString)) throw Broken();
   const std::string_view text = value.text();
-  if (text != "NaN" && text != "Infinity" && text != "-Infinity") throw Broken();
-  return *ParseDouble(text);
+  const auto number = ParseDouble(text);
+  if ((text != "NaN" && text != "Infinity" && text != "-Infinity") || !number) throw Broken();
+  return *number;
 }
 
 // English numbers: 1,234.5 with the signs that Unicode has for infinity.

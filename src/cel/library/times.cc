@@ -43,8 +43,9 @@ Value MillisecondsInZone(Arena& arena, Args args) {
 template <int64_t kUnit>
 Value DurationIn(Arena&, Args args) {
   const int64_t nanos = args[0].integer();
-  const double units = static_cast<double>(nanos / kUnit) +
-                       static_cast<double>(nanos % kUnit) / static_cast<double>(kUnit);
+  const int64_t whole = nanos / kUnit;
+  const double units =
+      static_cast<double>(whole) + static_cast<double>(nanos % kUnit) / static_cast<double>(kUnit);
   return Value::Int(static_cast<int64_t>(units));
 }
 Value DurationMilliseconds(Arena&, Args args) { return Value::Int(args[0].integer() / 1'000'000); }

@@ -12,7 +12,8 @@ namespace {
 
 uint32_t ReadDigits(std::string_view& rest, size_t count, int base) {
   uint32_t value = 0;
-  std::from_chars(rest.data(), rest.data() + count, value, base);
+  const std::string_view digits = rest.substr(0, count);
+  std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
   rest.remove_prefix(count);
   return value;
 }

@@ -88,7 +88,7 @@ class Parser {
     return tokens_[at_++].text;
   }
 
-  Node Call(std::string_view function, std::vector<Node> args, int levels) {
+  Node Call(std::string_view function, const std::vector<Node>& args, int levels) {
     Expr* const call = ast_.New(ExprKind::kCall);
     call->name = function;
     int depth = 0;

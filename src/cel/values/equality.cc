@@ -229,7 +229,7 @@ uint64_t HashKey(const Value& key) {
     case Kind::kInt:
     case Kind::kUint:
     case Kind::kDuration:
-      return std::hash<int64_t>{}(key.integer() * 0x9e3779b97f4a7c15);
+      return std::hash<uint64_t>{}(static_cast<uint64_t>(key.integer()) * 0x9e3779b97f4a7c15);
     case Kind::kDouble:
       return std::hash<double>{}(key.number());
     default:

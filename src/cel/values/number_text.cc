@@ -21,7 +21,7 @@ std::string Print(double value, std::chars_format format) {
 
 std::string FormatGeneral(double value) {
   if (!std::isfinite(value)) return Special(value);
-  const std::string scientific = Print(value, std::chars_format::scientific);
+  std::string scientific = Print(value, std::chars_format::scientific);
   const int exponent = std::stoi(scientific.substr(scientific.find('e') + 1));
   if (value != 0 && (exponent < -4 || exponent >= 6)) return scientific;
   return Print(value, std::chars_format::fixed);

@@ -161,8 +161,8 @@ std::optional<Timestamp> Timestamp::Parse(std::string_view text) {
       hour > 23 || minute > 59 || second > 59) {
     return std::nullopt;
   }
-  time.seconds =
-      DaysFromCivil(year, month, day) * kDay + hour * 3600 + minute * 60 + second - time.offset;
+  time.seconds = DaysFromCivil(year, month, day) * kDay + int64_t{hour} * 3600 +
+                 int64_t{minute} * 60 + second - time.offset;
   return time;
 }
 

@@ -108,7 +108,9 @@ bool AssumeAnywhere(NodeInfo& info, std::string_view resource, const std::string
     const auto profile = ProfileOn(gpu, resource);
     if (!profile || gpu.model->FindProfile(resource)) continue;
     gpu.Switch();
-    if (const auto place = gpu.Used()->FirstPlace(*profile)) return AddUsed(gpu, *place, pod);
+    const auto used = gpu.Used();
+    const auto place = used ? used->FirstPlace(*profile) : std::nullopt;
+    if (place) return AddUsed(gpu, *place, pod);
   }
   return false;
 }

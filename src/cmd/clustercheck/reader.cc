@@ -1,5 +1,7 @@
 #include "cmd/clustercheck/reader.h"
 
+#include <fmt/format.h>
+
 #include <set>
 #include <utility>
 
@@ -57,7 +59,7 @@ class Reader {
     }
     for (const auto& [ns, name] : names) {
       const Result<Json> map = client_.Get(kube::kConfigMaps, ns, name);
-      if (map.ok()) TakeConfig(ns + "/" + name, *map);
+      if (map.ok()) TakeConfig(fmt::format("{}/{}", ns, name), *map);
     }
   }
 

@@ -18,7 +18,7 @@ TEST(Moments, ParsesTimesAndDurationsBeforeNow) {
   EXPECT_EQ(ParseMoment("1h30m", kNow).value(), kNow - 5'400'000);
   EXPECT_EQ(ParseMoment("2025-11-21T21:20:00Z", kNow).value(), kNow);
   EXPECT_EQ(ParseMoment("90d", kNow).value(), kNow - int64_t{90} * 86'400'000);
-  EXPECT_EQ(ParseMoment("1d12h", kNow).value(), kNow - 36 * 3'600'000);
+  EXPECT_EQ(ParseMoment("1d12h", kNow).value(), kNow - int64_t{36} * 3'600'000);
   for (const char* bad :
        {"", "yesterday", "-5m", "5", "d", "-1d", "1d-1h", "1.5d", "1d1d", "99999d"})
     EXPECT_FALSE(ParseMoment(bad, kNow).ok()) << bad;

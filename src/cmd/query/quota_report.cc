@@ -179,8 +179,8 @@ std::vector<ResourceId> NamedBy(const quota::Terms& terms) {
 // In order of eviction, first victim first. System pods are never evicted.
 std::vector<std::string> VictimsOf(quota::Ledger& ledger, size_t account) {
   const quota::Ledger::Standing& standing = ledger.StandingOf(account);
-  std::vector<quota::Ledger::Pod> pods(standing.pods.begin() + standing.in_quota,
-                                       standing.pods.end());
+  std::vector<quota::Ledger::Pod> pods(
+      standing.pods.begin() + static_cast<ptrdiff_t>(standing.in_quota), standing.pods.end());
   std::erase_if(pods, [](const auto& pod) {
     return pod->meta.deleted.has_value() || scheduling::IsSystemPod(*pod);
   });

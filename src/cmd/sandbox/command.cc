@@ -332,12 +332,8 @@ Status RunSandbox(const SandboxFlags& flags) {
                    "an invariant was violated; please report this with the seed and the flags");
 }
 
-}  // namespace
-
-void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
-  CLI::App* command = root.add_subcommand(
-      "sandbox", "Run a cluster with virtual GPUs in this process and watch nos share its GPUs");
-  auto flags = std::make_shared<SandboxFlags>();
+// Options that describe the cluster. Any of them replaces the default one.
+std::vector<CLI::Option*> AddClusterOptions(CLI::App* command, SandboxFlags* flags) {
   auto* nodes =
       command
           ->add_option("--nodes", flags->nodes,
@@ -371,6 +367,16 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       ->excludes(mps)
       ->excludes(hybrid)
       ->excludes(models);
+  return {nodes, gpus, mps, hybrid, models};
+}
+
+}  // namespace
+
+void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
+  CLI::App* command = root.add_subcommand(
+      "sandbox", "Run a cluster with virtual GPUs in this process and watch nos share its GPUs");
+  auto flags = std::make_shared<SandboxFlags>();
+  const std::vector<CLI::Option*> of_cluster = AddClusterOptions(command, flags.get());
   OfferWords(
       *command->add_option("--workload", flags->workload, "Pods to submit: demo, none or FILE"),
       {"demo", "none"}, true, "NAME|FILE [demo]");
@@ -410,7 +416,7 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       "  nos sandbox --workload examples/bursty --speed 5\n"
       "  nos sandbox --workload none            then: kubectl apply -f my-pods.yaml\n"
       "  kubectl get nodes -o yaml > nodes.yaml; nos sandbox --cluster nodes.yaml");
-  command->callback([&chosen, flags, cluster = std::vector{nodes, gpus, mps, hybrid, models}] {
+  command->callback([&chosen, flags, cluster = of_cluster] {
     flags->described =
         std::ranges::any_of(cluster, [](const CLI::Option* option) { return option->count() > 0; });
     chosen.action = [flags] {

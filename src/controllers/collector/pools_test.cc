@@ -7,8 +7,6 @@
 namespace nos::controllers {
 namespace {
 
-constexpr Time kStart{std::chrono::seconds(1'800'000'000)};  // 2027-01-15T08:00:00Z
-
 class CollectorPoolsTest : public CollectorFixture {
  protected:
   void Pool(const JsonObject& status = {}, int max = 4) {

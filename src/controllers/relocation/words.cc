@@ -12,7 +12,7 @@
 namespace nos::controllers {
 namespace {
 
-constexpr size_t kMaxText = 64 * 1024, kMaxName = 600, kMaxListed = 1000, kMaxId = 40,
+constexpr size_t kMaxText = size_t{64} * 1024, kMaxName = 600, kMaxListed = 1000, kMaxId = 40,
                  kMaxTime = 60, kMaxMoved = 100;
 constexpr Duration kClocksDiffer = std::chrono::minutes(5);
 

@@ -78,12 +78,13 @@ JsonObject PoolRecord(const PoolCount& count, Time now) {
                     {"failures", pool.failures},
                     {"state", standing.state},
                     {"why", Shortened(standing.why, kMaxText)}};
-  if (standing.state == "closed") record["closed_until"] = ToMillis(*pool.closed_until);
+  if (pool.closed_until && standing.state == "closed")
+    record["closed_until"] = ToMillis(*pool.closed_until);
   return record;
 }
 
 Status ReadPoolToReport(JsonSource json, cluster::NodePool& to) {
-  const Status read = cluster::ReadNodePool(json, to);
+  Status read = cluster::ReadNodePool(json, to);
   if (read.ok() || to.meta.name.empty()) return read;
   cluster::NodePool bare;
   bare.meta = std::move(to.meta);

@@ -81,14 +81,16 @@ bool UpdateFailures(const PoolSeen& seen, int missing, const PoolPatience& patie
   }
   // If no node arrives, further requests do not extend the time limit.
   const bool delivers = status.asked && seen.nodes.newest >= *status.asked;
-  if (!status.asked || (delivers && *seen.wanted > pool.wanted)) status.asked = now;
+  const int32_t wanted = seen.wanted.value_or(0);
+  const Time asked = !status.asked || (delivers && wanted > pool.wanted) ? now : *status.asked;
+  status.asked = asked;
   // A node that is being removed and still exists may count towards the wanted nodes.
-  const bool late = missing > seen.nodes.going && now - *status.asked > PatienceOf(pool, patience);
+  const bool late = missing > seen.nodes.going && now - asked > PatienceOf(pool, patience);
   if (late && !status.closed_until) Close(patience, now, state);
   if (!late) return false;
   const int32_t there = seen.nodes.Present() + seen.nodes.going;
-  const int32_t back = std::max(there, std::min(pool.min, *seen.wanted));
-  if (back < *seen.wanted) state.write_back = back;
+  const int32_t back = std::max(there, std::min(pool.min, wanted));
+  if (back < wanted) state.write_back = back;
   return true;
 }
 
@@ -110,7 +112,7 @@ std::string WhyClosed(const PoolSeen& seen, const PoolStatus& status) {
 }
 
 Condition ReadyOf(const PoolSeen& seen, const PoolStatus& status) {
-  const auto is = [](const char* state, const char* reason, std::string message) {
+  const auto is = [](const char* state, const char* reason, const std::string& message) {
     return Condition{kPoolReady, state, reason, Shortened(message, 2 * kMaxText), {}};
   };
   const std::string wrong = WrongText(seen.nodes.wrong);
