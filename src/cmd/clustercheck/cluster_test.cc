@@ -89,10 +89,18 @@ class ClusterCheck : public ::testing::Test {
         R"("}, "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ")" +
         (ready ? "True" : "False") + R"("}]}})");
   }
-  void Plugin(const std::string& name, const std::string& image, const std::string& strategy) {
+  // A DaemonSet as those of the GPU Operator, whose container mounts the folder of the node.
+  void Plugin(const std::string& name, const std::string& image, const std::string& strategy,
+              const std::string& folder = "/var/lib/kubelet/device-plugins") {
     Add(R"({"kind": "DaemonSet", "metadata": {"namespace": "nos-system", "name": ")" + name +
-        R"("}, "spec": {"template": {"spec": {"containers": [{"name": "c", "image": ")" + image +
-        R"(", "env": [{"name": "MIG_STRATEGY", "value": ")" + strategy + R"("}]}]}}}})");
+        R"("}, "spec": {"template": {"spec": {
+          "containers": [{"name": "c", "image": ")" +
+        image + R"(", "env": [{"name": "MIG_STRATEGY", "value": ")" + strategy +
+        R"("}], "volumeMounts": [{"name": "folder", "mountPath": "/folder"}]},
+                         {"name": "config-manager", "image": ")" +
+        image + R"(", "volumeMounts": [{"name": "config", "mountPath": "/config"}]}],
+          "volumes": [{"name": "folder", "hostPath": {"path": ")" +
+        folder + R"("}}, {"name": "config", "emptyDir": {}}]}}}})");
   }
   // The verdict of the code: the worst one, as several findings may have it. nullopt: no finding.
   std::optional<Verdict> VerdictOf(std::string_view code) {
@@ -328,6 +336,21 @@ TEST_F(ClusterCheck, DevicePluginsThatOfferTheSame) {
   EXPECT_EQ(VerdictOf("DevicePluginStrategy"), Verdict::kFailed);
   state_.pods.items.pop_back();
   EXPECT_EQ(VerdictOf("DevicePlugin"), Verdict::kFailed);
+}
+
+TEST_F(ClusterCheck, OtherProgramsInThePluginsImageAreNoPlugins) {
+  const std::string image = "nvcr.io/nvidia/k8s-device-plugin:v0.18.0";
+  const std::string features = "/etc/kubernetes/node-feature-discovery/features.d";
+  Plugin("gpu-feature-discovery", image, "mixed", features);
+  Pod("gpu-feature-discovery", "gpu-1", true);
+  Plugin("nvidia-device-plugin-mps-control-daemon", image, "", "/run/nvidia/mps");
+  Pod("nvidia-device-plugin-mps-control-daemon", "gpu-1", true);
+  EXPECT_EQ(VerdictOf("DevicePlugin"), Verdict::kOk);
+  Config("nos-mig-agent", R"({"devicePlugin": {"mode": "nvidia"}})");
+  EXPECT_EQ(ObjectsOf("DevicePlugin"), std::vector<std::string>{"gpu-1"});
+  Plugin("nvidia-device-plugin-daemonset", image, "mixed", "/var/lib/k0s/kubelet/device-plugins/");
+  Pod("nvidia-device-plugin-daemonset", "gpu-1", true);
+  EXPECT_EQ(VerdictOf("DevicePlugin"), Verdict::kOk);
 }
 
 TEST_F(ClusterCheck, PluginsOfGkeAndNebuly) {

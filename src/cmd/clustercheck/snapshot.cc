@@ -64,7 +64,8 @@ bool AsksForGpu(const Json& pod) {
   return asks;
 }
 
-ContainerFacts ReadContainer(const Json& container) {
+// `host_folders`: volume -> folder of the node
+ContainerFacts ReadContainer(const Json& container, const Labels& host_folders) {
   ContainerFacts facts;
   facts.name = FindString(container, "name");
   facts.image = FindString(container, "image");
@@ -80,6 +81,13 @@ ContainerFacts ReadContainer(const Json& container) {
             FindString(variable, "value");
       },
       "env");
+  Each(
+      container,
+      [&](const Json& mount) {
+        const auto found = host_folders.find(FindString(mount, "name"));
+        if (found != host_folders.end()) facts.host_folders.insert(found->second);
+      },
+      "volumeMounts");
   return facts;
 }
 
@@ -230,18 +238,21 @@ WorkloadFacts ReadWorkloadFacts(const Json& workload, std::string_view kind) {
                         : NumberAt(workload, "status", "readyReplicas");
   const Json* spec = Find(workload, "spec", "template", "spec");
   if (spec == nullptr) return facts;
-  Each(
-      *spec, [&](const Json& one) { facts.containers.push_back(ReadContainer(one)); },
-      "containers");
-  facts.service_account = FindString(*spec, "serviceAccountName");
-  facts.runtime_class = FindString(*spec, "runtimeClassName");
+  Labels host_folders;
   Each(
       *spec,
       [&](const Json& volume) {
         const std::string_view name = FindString(volume, "configMap", "name");
         if (!name.empty()) facts.config_maps.emplace(name);
+        const std::string_view folder = FindString(volume, "hostPath", "path");
+        if (!folder.empty()) host_folders.emplace(FindString(volume, "name"), folder);
       },
       "volumes");
+  Each(
+      *spec, [&](const Json& one) { facts.containers.push_back(ReadContainer(one, host_folders)); },
+      "containers");
+  facts.service_account = FindString(*spec, "serviceAccountName");
+  facts.runtime_class = FindString(*spec, "runtimeClassName");
   return facts;
 }
 

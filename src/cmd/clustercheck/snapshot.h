@@ -59,6 +59,7 @@ struct ContainerFacts {
   std::string name, image;
   std::vector<std::string> arguments;
   Labels environment;
+  std::set<std::string> host_folders;  // of the node, that it mounts: "/var/lib/kubelet"
 };
 
 // A Deployment, DaemonSet or StatefulSet.
