@@ -80,6 +80,13 @@ class ClusterCheck : public ::testing::Test {
         runtime + R"(", "kubeletVersion": "v1.34.2"},
                        "conditions": [{"type": "Ready", "status": "True"}]}})");
   }
+  void Handover(const std::string& node, const std::string& status, const std::string& reason) {
+    for (NodeFacts& one : state_.nodes.items) {
+      if (one.name != node) continue;
+      one.conditions["nos.nebuly.com/DeviceHandover"] = status;
+      one.reasons["nos.nebuly.com/DeviceHandover"] = reason;
+    }
+  }
   NodeFacts& FirstNode() { return state_.nodes.items.at(0); }
   void AgentPod(const std::string& node, bool ready) { Pod("nos-mig-agent", node, ready); }
   void Pod(const std::string& daemon_set, const std::string& node, bool ready) {
@@ -262,6 +269,23 @@ TEST_F(ClusterCheck, NodesWhoseAgentIsMissingUnreadyOrSilent) {
   EXPECT_EQ(VerdictOf("RebootRequired"), Verdict::kWarning);
   FirstNode().conditions["Ready"] = "Unknown";
   EXPECT_EQ(VerdictOf("NodeReady"), Verdict::kFailed);
+}
+
+TEST_F(ClusterCheck, HandoverOfDevices) {
+  EXPECT_EQ(VerdictOf("DeviceHandover"), Verdict::kNotChecked);
+  Handover("gpu-1", "True", "ContainerDeviceInterface");
+  EXPECT_EQ(VerdictOf("DeviceHandover"), Verdict::kOk);
+  Handover("gpu-1", "True", "EnvironmentVariable");
+  EXPECT_EQ(VerdictOf("DeviceHandover"), Verdict::kWarning);
+  for (const char* reason :
+       {"DriverFilesNotFound", "SpecificationNotWritten", "DeviceNodesNotFound", "Other"}) {
+    Handover("gpu-1", "False", reason);
+    EXPECT_EQ(VerdictOf("DeviceHandover"), Verdict::kFailed);
+    EXPECT_EQ(ObjectsOf("DeviceHandover"), std::vector<std::string>{"gpu-1"});
+    const auto findings = CheckCluster(state_);
+    const auto finding = std::ranges::find(findings, "DeviceHandover", &Finding::code);
+    EXPECT_NE(finding->message.find(reason), std::string::npos) << finding->message;
+  }
 }
 
 TEST_F(ClusterCheck, LabelsOfGpus) {

@@ -16,6 +16,11 @@ namespace {
 constexpr std::array<std::string_view, 6> kCommands{"partitioner", "agent",      "scheduler",
                                                     "operator",    "autoscaler", "telemetry"};
 
+std::string ValueOf(const Labels& labels, std::string_view key) {
+  const auto found = labels.find(key);
+  return found == labels.end() ? "" : found->second;
+}
+
 // Calls `visit` for each element of the array at the path.
 template <typename Visit, typename... Keys>
 void Each(const Json& value, Visit visit, const Keys&... keys) {
@@ -93,10 +98,11 @@ ContainerFacts ReadContainer(const Json& container, const Labels& host_folders) 
 
 }  // namespace
 
-std::string NodeFacts::Label(std::string_view key) const {
-  const auto found = labels.find(key);
-  return found == labels.end() ? "" : found->second;
-}
+std::string NodeFacts::Label(std::string_view key) const { return ValueOf(labels, key); }
+
+std::string NodeFacts::Condition(std::string_view type) const { return ValueOf(conditions, type); }
+
+std::string NodeFacts::Reason(std::string_view type) const { return ValueOf(reasons, type); }
 
 bool NodeFacts::HasGpu() const {
   return !resources.empty() || Label("nvidia.com/gpu.present") == "true" ||
