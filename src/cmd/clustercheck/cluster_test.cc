@@ -286,6 +286,8 @@ TEST_F(ClusterCheck, HandoverOfDevices) {
     const auto finding = std::ranges::find(findings, "DeviceHandover", &Finding::code);
     EXPECT_NE(finding->message.find(reason), std::string::npos) << finding->message;
   }
+  Config("nos-mig-agent", R"({"devicePlugin": {"mode": "nvidia"}})");
+  EXPECT_EQ(VerdictOf("DeviceHandover"), Verdict::kNotChecked) << "it is of an earlier agent";
 }
 
 TEST_F(ClusterCheck, LabelsOfGpus) {
@@ -342,9 +344,22 @@ TEST_F(ClusterCheck, VariableThatReachesEveryGpu) {
   EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kNotChecked);
   Plugin("nvidia-container-toolkit-daemonset", "nvcr.io/nvidia/k8s/container-toolkit:v1.18.0", "");
   EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kWarning);
-  state_.daemon_sets.items.back()
-      .containers.at(0)
-      .environment["ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED"] = "false";
+  Handover("gpu-1", "True", "ContainerDeviceInterface");
+  EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kFailed);
+  Config("nos-mig-agent", R"({"devicePlugin": {"mode": "nvidia"}})");
+  EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kWarning);
+  Handover("gpu-1", "True", "EnvironmentVariable");
+  Config("nos-mig-agent", R"({"devicePlugin": {"mode": "builtin", "handover": "devices"}})");
+  EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kFailed);
+  Config("nos-mig-agent", R"({"devicePlugin": {"mode": "builtin", "handover": "environment"}})");
+  EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kWarning);
+  std::string& accepts = state_.daemon_sets.items.back()
+                             .containers.at(0)
+                             .environment["ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED"];
+  EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kWarning) << "its value is not known";
+  accepts = "False";
+  EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kFailed) << "nos uses the variable";
+  Handover("gpu-1", "True", "DeviceNodes");
   EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kOk);
 }
 

@@ -182,8 +182,13 @@ std::string HandoverRemedy(const std::string& reason) {
   return "kubectl describe node NODE: condition nos.nebuly.com/DeviceHandover";
 }
 
-void CheckHandover(const std::vector<const NodeFacts*>& labelled, Findings& findings) {
+void CheckHandover(const Snapshot& snapshot, const std::vector<const NodeFacts*>& labelled,
+                   Findings& findings) {
   const std::string code = "DeviceHandover";
+  // Conditions of an earlier configuration stay.
+  if (snapshot.AgentConfig("devicePlugin", "mode") == "nvidia") {
+    return findings.NotChecked(code, "NVIDIA's device plugin gives devices to containers");
+  }
   std::map<std::string, std::vector<std::string>> broken;
   std::vector<std::string> by_variable;
   std::map<std::string, size_t> ways;
@@ -221,9 +226,7 @@ void CheckHandover(const std::vector<const NodeFacts*>& labelled, Findings& find
     }
     findings.Ok(code, "containers get devices: " + text);
   } else if (broken.empty() && by_variable.empty()) {
-    findings.NotChecked(code,
-                        "no agent reports how containers get devices; with devicePlugin.mode "
-                        "nvidia none does");
+    findings.NotChecked(code, "no agent reports how containers get devices");
   }
 }
 
@@ -240,7 +243,7 @@ void CheckNodes(const Snapshot& snapshot, Findings& findings) {
   CheckAgents(snapshot, labelled, findings);
   CheckReports(labelled, findings);
   CheckConditions(labelled, findings);
-  CheckHandover(labelled, findings);
+  CheckHandover(snapshot, labelled, findings);
 }
 
 }  // namespace nos::cmd
