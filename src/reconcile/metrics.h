@@ -25,6 +25,10 @@ inline constexpr MetricFamily kInstances{
 inline constexpr MetricFamily kGpuConditions{
     MetricFamily::Kind::kGauge, "nos_agent_gpu_conditions",
     "1 for each health problem of a GPU of this node, by gpu and reason."};
+inline constexpr MetricFamily kDeviceHandover{
+    MetricFamily::Kind::kGauge, "nos_agent_device_handover",
+    "1 while containers can be given the devices of this node, else 0, by reason of condition "
+    "nos.nebuly.com/DeviceHandover."};
 
 // Counts and times the reconciliations of another reconciler.
 class MeteredReconciler final : public Reconciler {

@@ -115,7 +115,9 @@ spec:
     metadata: {labels: {app: plugin}}
     spec:
       containers:
-      - {name: plugin, image: "nvcr.io/nvidia/k8s-device-plugin:v0.18.0", env: [{name: MIG_STRATEGY, value: mixed}]}
+      - {name: plugin, image: "nvcr.io/nvidia/k8s-device-plugin:v0.18.0", env: [{name: MIG_STRATEGY, value: mixed}],
+         volumeMounts: [{name: sockets, mountPath: /var/lib/kubelet/device-plugins}]}
+      volumes: [{name: sockets, hostPath: {path: /var/lib/kubelet/device-plugins}}]
 Y
 expect 'condition met' k wait --for=condition=Established crd/clusterpolicies.nvidia.com --timeout 60s
 expect 'successfully rolled out' k rollout status daemonset/nvidia-device-plugin-daemonset -n nos-system --timeout 240s

@@ -85,6 +85,7 @@ class AgentTest : public ::testing::Test {
   void Restart(device::Backend& gpus, const SharingOptions& sharing = {}) {
     AgentExtras extras{&health_, &metrics_};
     extras.modes = AllSharingModes(sharing);
+    extras.handover = [this] { return handover_; };
     runner_.reset();
     agent_ = std::make_unique<Agent>(config_, kNode, *catalogue_, gpus, kubelet_, kubelet_, extras);
     runner_ = std::make_unique<reconcile::Runner>(*agent_, api_, reconcile::ForNode(kNode));
@@ -225,6 +226,7 @@ class AgentTest : public ::testing::Test {
   const gpu::Catalogue* catalogue_ = &gpu::Catalogue::Builtin();
   device::GpuHealth health_;
   Metrics metrics_;
+  std::optional<reconcile::WantedCondition> handover_;
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<reconcile::Runner> runner_;
 };

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "agent/conditions.h"
 #include "agent/loop/fixture_test.h"
 
 namespace nos::agent {
@@ -47,6 +48,19 @@ TEST_F(AgentTest, OffersUnhealthyInstanceAsUnhealthyAndReportsItUsed) {
   const std::string layout = Annotation("status-layout-0");
   EXPECT_NE(layout.find(":used"), std::string::npos) << layout;
   EXPECT_NE(layout.find(":free"), std::string::npos) << layout;
+}
+
+TEST_F(AgentTest, ReportsHowContainersGetDevices) {
+  const std::string type(kDeviceHandover);
+  handover_ = {type, "False", "DriverFilesNotFound", "no libcuda.so"};
+  Run();
+  const std::string gauge = "nos_agent_device_handover{reason=";
+  EXPECT_NE(metrics_.Text().find(gauge + R"("DriverFilesNotFound"} 0)"), std::string::npos);
+  EXPECT_NE(Events().find("DriverFilesNotFound"), std::string::npos) << Events();
+  handover_ = {type, "True", "DeviceNodes", "the configuration says so"};
+  Run();
+  EXPECT_NE(metrics_.Text().find(gauge + R"("DeviceNodes"} 1)"), std::string::npos);
+  EXPECT_EQ(metrics_.Text().find("DriverFilesNotFound"), std::string::npos);
 }
 
 TEST_F(AgentTest, HealthyNodeHasNoGpusHealthyCondition) {

@@ -84,6 +84,10 @@ Status StatusReporter::WriteModeCondition(const cluster::Node& node,
 Status StatusReporter::WriteHandover(const cluster::Node& node,
                                      const reconcile::WantedCondition& wanted, kube::Client& client,
                                      Time now) {
+  if (metrics_ != nullptr) {
+    metrics_->SetAll(reconcile::kDeviceHandover,
+                     {{{{"reason", wanted.reason}}, wanted.status == "True" ? 1.0 : 0.0}});
+  }
   if (reconcile::HasCondition(node, wanted)) return Status::Ok();
   NOS_RETURN_IF_ERROR(reconcile::WriteCondition(client, node, wanted, now));
   if (wanted.status == "False") {

@@ -47,7 +47,7 @@ class StatusReporter {
   Status WriteModeCondition(const cluster::Node& node, const reconcile::WantedCondition& wanted,
                             kube::Client& client, Time now);
 
-  // Writes condition kDeviceHandover, with an Event if it is False.
+  // Writes condition kDeviceHandover and its gauge, with an Event if it is False.
   Status WriteHandover(const cluster::Node& node, const reconcile::WantedCondition& wanted,
                        kube::Client& client, Time now);
 

@@ -80,6 +80,13 @@ class ClusterCheck : public ::testing::Test {
         runtime + R"(", "kubeletVersion": "v1.34.2"},
                        "conditions": [{"type": "Ready", "status": "True"}]}})");
   }
+  void Handover(const std::string& node, const std::string& status, const std::string& reason) {
+    for (NodeFacts& one : state_.nodes.items) {
+      if (one.name != node) continue;
+      one.conditions["nos.nebuly.com/DeviceHandover"] = status;
+      one.reasons["nos.nebuly.com/DeviceHandover"] = reason;
+    }
+  }
   NodeFacts& FirstNode() { return state_.nodes.items.at(0); }
   void AgentPod(const std::string& node, bool ready) { Pod("nos-mig-agent", node, ready); }
   void Pod(const std::string& daemon_set, const std::string& node, bool ready) {
@@ -89,10 +96,18 @@ class ClusterCheck : public ::testing::Test {
         R"("}, "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ")" +
         (ready ? "True" : "False") + R"("}]}})");
   }
-  void Plugin(const std::string& name, const std::string& image, const std::string& strategy) {
+  // A DaemonSet as those of the GPU Operator, whose container mounts the folder of the node.
+  void Plugin(const std::string& name, const std::string& image, const std::string& strategy,
+              const std::string& folder = "/var/lib/kubelet/device-plugins") {
     Add(R"({"kind": "DaemonSet", "metadata": {"namespace": "nos-system", "name": ")" + name +
-        R"("}, "spec": {"template": {"spec": {"containers": [{"name": "c", "image": ")" + image +
-        R"(", "env": [{"name": "MIG_STRATEGY", "value": ")" + strategy + R"("}]}]}}}})");
+        R"("}, "spec": {"template": {"spec": {
+          "containers": [{"name": "c", "image": ")" +
+        image + R"(", "env": [{"name": "MIG_STRATEGY", "value": ")" + strategy +
+        R"("}], "volumeMounts": [{"name": "folder", "mountPath": "/folder"}]},
+                         {"name": "config-manager", "image": ")" +
+        image + R"(", "volumeMounts": [{"name": "config", "mountPath": "/config"}]}],
+          "volumes": [{"name": "folder", "hostPath": {"path": ")" +
+        folder + R"("}}, {"name": "config", "emptyDir": {}}]}}}})");
   }
   // The verdict of the code: the worst one, as several findings may have it. nullopt: no finding.
   std::optional<Verdict> VerdictOf(std::string_view code) {
@@ -256,6 +271,25 @@ TEST_F(ClusterCheck, NodesWhoseAgentIsMissingUnreadyOrSilent) {
   EXPECT_EQ(VerdictOf("NodeReady"), Verdict::kFailed);
 }
 
+TEST_F(ClusterCheck, HandoverOfDevices) {
+  EXPECT_EQ(VerdictOf("DeviceHandover"), Verdict::kNotChecked);
+  Handover("gpu-1", "True", "ContainerDeviceInterface");
+  EXPECT_EQ(VerdictOf("DeviceHandover"), Verdict::kOk);
+  Handover("gpu-1", "True", "EnvironmentVariable");
+  EXPECT_EQ(VerdictOf("DeviceHandover"), Verdict::kWarning);
+  for (const char* reason :
+       {"DriverFilesNotFound", "SpecificationNotWritten", "DeviceNodesNotFound", "Other"}) {
+    Handover("gpu-1", "False", reason);
+    EXPECT_EQ(VerdictOf("DeviceHandover"), Verdict::kFailed);
+    EXPECT_EQ(ObjectsOf("DeviceHandover"), std::vector<std::string>{"gpu-1"});
+    const auto findings = CheckCluster(state_);
+    const auto finding = std::ranges::find(findings, "DeviceHandover", &Finding::code);
+    EXPECT_NE(finding->message.find(reason), std::string::npos) << finding->message;
+  }
+  Config("nos-mig-agent", R"({"devicePlugin": {"mode": "nvidia"}})");
+  EXPECT_EQ(VerdictOf("DeviceHandover"), Verdict::kNotChecked) << "it is of an earlier agent";
+}
+
 TEST_F(ClusterCheck, LabelsOfGpus) {
   FirstNode().labels["nvidia.com/gpu.product"] = "NVIDIA-Z9000";
   EXPECT_EQ(VerdictOf("GpuProduct"), Verdict::kWarning);
@@ -310,9 +344,22 @@ TEST_F(ClusterCheck, VariableThatReachesEveryGpu) {
   EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kNotChecked);
   Plugin("nvidia-container-toolkit-daemonset", "nvcr.io/nvidia/k8s/container-toolkit:v1.18.0", "");
   EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kWarning);
-  state_.daemon_sets.items.back()
-      .containers.at(0)
-      .environment["ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED"] = "false";
+  Handover("gpu-1", "True", "ContainerDeviceInterface");
+  EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kFailed);
+  Config("nos-mig-agent", R"({"devicePlugin": {"mode": "nvidia"}})");
+  EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kWarning);
+  Handover("gpu-1", "True", "EnvironmentVariable");
+  Config("nos-mig-agent", R"({"devicePlugin": {"mode": "builtin", "handover": "devices"}})");
+  EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kFailed);
+  Config("nos-mig-agent", R"({"devicePlugin": {"mode": "builtin", "handover": "environment"}})");
+  EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kWarning);
+  std::string& accepts = state_.daemon_sets.items.back()
+                             .containers.at(0)
+                             .environment["ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED"];
+  EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kWarning) << "its value is not known";
+  accepts = "False";
+  EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kFailed) << "nos uses the variable";
+  Handover("gpu-1", "True", "DeviceNodes");
   EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kOk);
 }
 
@@ -328,6 +375,21 @@ TEST_F(ClusterCheck, DevicePluginsThatOfferTheSame) {
   EXPECT_EQ(VerdictOf("DevicePluginStrategy"), Verdict::kFailed);
   state_.pods.items.pop_back();
   EXPECT_EQ(VerdictOf("DevicePlugin"), Verdict::kFailed);
+}
+
+TEST_F(ClusterCheck, OtherProgramsInThePluginsImageAreNoPlugins) {
+  const std::string image = "nvcr.io/nvidia/k8s-device-plugin:v0.18.0";
+  const std::string features = "/etc/kubernetes/node-feature-discovery/features.d";
+  Plugin("gpu-feature-discovery", image, "mixed", features);
+  Pod("gpu-feature-discovery", "gpu-1", true);
+  Plugin("nvidia-device-plugin-mps-control-daemon", image, "", "/run/nvidia/mps");
+  Pod("nvidia-device-plugin-mps-control-daemon", "gpu-1", true);
+  EXPECT_EQ(VerdictOf("DevicePlugin"), Verdict::kOk);
+  Config("nos-mig-agent", R"({"devicePlugin": {"mode": "nvidia"}})");
+  EXPECT_EQ(ObjectsOf("DevicePlugin"), std::vector<std::string>{"gpu-1"});
+  Plugin("nvidia-device-plugin-daemonset", image, "mixed", "/var/lib/k0s/kubelet/device-plugins/");
+  Pod("nvidia-device-plugin-daemonset", "gpu-1", true);
+  EXPECT_EQ(VerdictOf("DevicePlugin"), Verdict::kOk);
 }
 
 TEST_F(ClusterCheck, PluginsOfGkeAndNebuly) {

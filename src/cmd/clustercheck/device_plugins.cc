@@ -12,7 +12,20 @@ namespace {
 
 enum class Plugin { kNvidia, kNebuly, kGke, kNone };
 
+// Device plugins reach the kubelet by sockets in a folder of its directory. Other programs come in
+// the image of NVIDIA's plugin too: GPU feature discovery, the MPS control daemon, the config
+// manager. Source: NVIDIA/gpu-operator, assets.
+bool Registers(const WorkloadFacts& workload) {
+  return std::ranges::any_of(workload.containers, [](const ContainerFacts& container) {
+    return std::ranges::any_of(container.host_folders, [](std::string_view folder) {
+      while (folder.ends_with('/')) folder.remove_suffix(1);
+      return folder.ends_with("/device-plugins") || folder.ends_with("/kubelet");
+    });
+  });
+}
+
 Plugin PluginOf(const WorkloadFacts& workload) {
+  if (!Registers(workload)) return Plugin::kNone;
   if (workload.HasImage("nebuly") && workload.HasImage("device-plugin")) return Plugin::kNebuly;
   if (workload.HasImage("nvidia-gpu-device-plugin") ||
       workload.name.starts_with("nvidia-gpu-device-plugin")) {

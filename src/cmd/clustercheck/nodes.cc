@@ -142,11 +142,8 @@ void CheckConditions(const std::vector<const NodeFacts*>& labelled, Findings& fi
   const auto having = [&](std::string_view type, std::string_view status) {
     std::vector<std::string> names;
     for (const NodeFacts* node : labelled) {
-      const auto found = node->conditions.find(type);
-      if (found == node->conditions.end() || found->second != status) continue;
-      const auto reason = node->reasons.find(type);
-      names.push_back(
-          fmt::format("{} ({})", node->name, reason == node->reasons.end() ? "" : reason->second));
+      if (node->Condition(type) != status) continue;
+      names.push_back(fmt::format("{} ({})", node->name, node->Reason(type)));
     }
     return names;
   };
@@ -161,11 +158,76 @@ void CheckConditions(const std::vector<const NodeFacts*>& labelled, Findings& fi
   findings.FailIfAny("NodeReady",
                      NamesOf(labelled,
                              [](const NodeFacts& node) {
-                               const auto found = node.conditions.find("Ready");
-                               return found != node.conditions.end() && found->second != "True";
+                               const std::string ready = node.Condition("Ready");
+                               return !ready.empty() && ready != "True";
                              }),
                      "labelled nodes are not Ready", "kubectl describe node NODE",
                      "labelled nodes are Ready");
+}
+
+// docs/troubleshooting.md has the same advice.
+std::string HandoverRemedy(const std::string& reason) {
+  if (reason == "DriverFilesNotFound") {
+    return "is the driver being installed or replaced? Otherwise name its folder in "
+           "migAgent.driverRoot";
+  }
+  if (reason == "SpecificationNotWritten") {
+    return "make /var/run/cdi on the node writable, or set devicePlugin.handover=devices; the "
+           "condition's message has the cause";
+  }
+  if (reason == "DeviceNodesNotFound") {
+    return "check the driver's entries below /proc/driver/nvidia and the node's /dev; the "
+           "condition's message names the device";
+  }
+  return "kubectl describe node NODE: condition nos.nebuly.com/DeviceHandover";
+}
+
+void CheckHandover(const Snapshot& snapshot, const std::vector<const NodeFacts*>& labelled,
+                   Findings& findings) {
+  const std::string code = "DeviceHandover";
+  // Conditions of an earlier configuration stay.
+  if (snapshot.AgentConfig("devicePlugin", "mode") == "nvidia") {
+    return findings.NotChecked(code, "NVIDIA's device plugin gives devices to containers");
+  }
+  std::map<std::string, std::vector<std::string>> broken;
+  std::vector<std::string> by_variable;
+  std::map<std::string, size_t> ways;
+  for (const NodeFacts* node : labelled) {
+    const std::string status = node->Condition(agent::kDeviceHandover);
+    const std::string reason = node->Reason(agent::kDeviceHandover);
+    if (status.empty()) continue;
+    if (status != "True") {
+      broken[reason].push_back(node->name);
+    } else if (reason == "EnvironmentVariable") {
+      by_variable.push_back(node->name);
+    } else {
+      ++ways[reason];
+    }
+  }
+  for (const auto& [reason, nodes] : broken) {
+    findings.Fail(code,
+                  fmt::format("{} cannot give devices to containers: {}",
+                              Count(nodes.size(), "node"), reason),
+                  HandoverRemedy(reason), nodes);
+  }
+  if (!by_variable.empty()) {
+    findings.Warn(code,
+                  "containers get devices by NVIDIA_VISIBLE_DEVICES (EnvironmentVariable): only "
+                  "NVIDIA's container runtime as the default one, not in CDI mode, reads it, and "
+                  "any pod can name all GPUs",
+                  "set migAgent.driverRoot to the folder of the driver (default /), and "
+                  "devicePlugin.handover=auto",
+                  by_variable);
+  }
+  if (!ways.empty()) {
+    std::string text;
+    for (const auto& [reason, count] : ways) {
+      text += fmt::format("{}{} on {}", text.empty() ? "" : ", ", reason, Count(count, "node"));
+    }
+    findings.Ok(code, "containers get devices: " + text);
+  } else if (broken.empty() && by_variable.empty()) {
+    findings.NotChecked(code, "no agent reports how containers get devices");
+  }
 }
 
 }  // namespace
@@ -181,6 +243,7 @@ void CheckNodes(const Snapshot& snapshot, Findings& findings) {
   CheckAgents(snapshot, labelled, findings);
   CheckReports(labelled, findings);
   CheckConditions(labelled, findings);
+  CheckHandover(snapshot, labelled, findings);
 }
 
 }  // namespace nos::cmd

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "agent/conditions.h"
 #include "base/text.h"
 #include "cmd/clustercheck/topics.h"
 
@@ -114,14 +115,9 @@ void CheckRuntimeClass(const Snapshot& snapshot, Findings& findings) {
                          : "there is no RuntimeClass nvidia, and the agent needs none");
 }
 
-// Source: NVIDIA container toolkit, accept-nvidia-visible-devices-envvar-when-unprivileged
-// (default true): any pod may then name all GPUs.
-void CheckVisibleDevices(const Snapshot& snapshot, Findings& findings) {
-  constexpr std::string_view kVariable = "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED";
-  const std::string code = "VisibleDevicesVariable";
-  if (!snapshot.daemon_sets.status.ok()) {
-    return findings.Unread(code, "DaemonSets", snapshot.daemon_sets.status);
-  }
+const char* const kVariable = "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED";
+
+const WorkloadFacts* FindToolkit(const Snapshot& snapshot) {
   const WorkloadFacts* toolkit = nullptr;
   for (const WorkloadFacts& one : snapshot.daemon_sets.items) {
     if (one.name.find("nvidia-container-toolkit") != std::string::npos ||
@@ -129,6 +125,47 @@ void CheckVisibleDevices(const Snapshot& snapshot, Findings& findings) {
       toolkit = &one;
     }
   }
+  return toolkit;
+}
+
+// Labelled nodes on which nos hands devices over with this reason.
+std::vector<std::string> NodesWith(const Snapshot& snapshot, std::string_view reason) {
+  std::vector<std::string> names;
+  // Conditions of an earlier configuration stay.
+  if (snapshot.AgentConfig("devicePlugin", "mode") == "nvidia") return names;
+  for (const NodeFacts& node : snapshot.nodes.items) {
+    if (node.Labelled() && node.Reason(agent::kDeviceHandover) == reason) {
+      names.push_back(node.name);
+    }
+  }
+  return names;
+}
+
+// The plugin of nos hands devices over without the variable, at least on some nodes.
+bool NeedsNoVariable(const Snapshot& snapshot) {
+  if (snapshot.AgentConfig("devicePlugin", "mode") == "nvidia") return false;
+  const std::string handover = snapshot.AgentConfig("devicePlugin", "handover");
+  return handover == "cdi" || handover == "devices" ||
+         !NodesWith(snapshot, "ContainerDeviceInterface").empty() ||
+         !NodesWith(snapshot, "DeviceNodes").empty();
+}
+
+void CheckClosedVariable(const Snapshot& snapshot, const std::string& code, Findings& findings) {
+  findings.FailIfAny(code, NodesWith(snapshot, "EnvironmentVariable"),
+                     "nos gives containers their devices by NVIDIA_VISIBLE_DEVICES, which NVIDIA's "
+                     "runtime does not accept from them",
+                     "devicePlugin.handover=auto, with migAgent.driverRoot (default /)",
+                     "pods get no GPU by setting NVIDIA_VISIBLE_DEVICES");
+}
+
+// Source: NVIDIA container toolkit, accept-nvidia-visible-devices-envvar-when-unprivileged
+// (default true): any pod may then name all GPUs.
+void CheckVisibleDevices(const Snapshot& snapshot, Findings& findings) {
+  const std::string code = "VisibleDevicesVariable";
+  if (!snapshot.daemon_sets.status.ok()) {
+    return findings.Unread(code, "DaemonSets", snapshot.daemon_sets.status);
+  }
+  const WorkloadFacts* toolkit = FindToolkit(snapshot);
   if (toolkit == nullptr) {
     return findings.NotChecked(
         code, "the nodes' /etc/nvidia-container-runtime/config.toml cannot be seen from here",
@@ -136,15 +173,25 @@ void CheckVisibleDevices(const Snapshot& snapshot, Findings& findings) {
         "accept-nvidia-visible-devices-envvar-when-unprivileged = false, so that no pod reaches a "
         "GPU that it was not given");
   }
-  if (toolkit->Environment(kVariable).value_or("true") != "false") {
-    return findings.Warn(
-        code,
-        "a pod that sets NVIDIA_VISIBLE_DEVICES=all and uses NVIDIA's runtime reaches every GPU of "
-        "its node",
-        fmt::format("set {}=false in toolkit.env of the GPU Operator", kVariable),
-        {toolkit->Key()});
+  const std::string accepts = ToLower(toolkit->Environment(kVariable).value_or("true"));
+  // Other spellings of Go's strconv.ParseBool, by which the toolkit reads it.
+  if (accepts == "false" || accepts == "f" || accepts == "0") {
+    return CheckClosedVariable(snapshot, code, findings);
   }
-  findings.Ok(code, "pods get no GPU by setting NVIDIA_VISIBLE_DEVICES");
+  const std::string message =
+      "a pod that sets NVIDIA_VISIBLE_DEVICES=all and uses NVIDIA's runtime (its RuntimeClass is "
+      "enough) reaches every GPU of its node";
+  const std::string remedy =
+      fmt::format("set {}=false in toolkit.env of the GPU Operator", kVariable);
+  // A variable from elsewhere has no value here.
+  if (!accepts.empty() && NeedsNoVariable(snapshot)) {
+    return findings.Fail(code, message, remedy, {toolkit->Key()});
+  }
+  findings.Warn(code, message,
+                "hand devices over without this variable (devicePlugin.handover=auto, or NVIDIA's "
+                "plugin with another DEVICE_LIST_STRATEGY), then " +
+                    remedy,
+                {toolkit->Key()});
 }
 
 }  // namespace

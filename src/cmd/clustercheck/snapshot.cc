@@ -16,6 +16,11 @@ namespace {
 constexpr std::array<std::string_view, 6> kCommands{"partitioner", "agent",      "scheduler",
                                                     "operator",    "autoscaler", "telemetry"};
 
+std::string ValueOf(const Labels& labels, std::string_view key) {
+  const auto found = labels.find(key);
+  return found == labels.end() ? "" : found->second;
+}
+
 // Calls `visit` for each element of the array at the path.
 template <typename Visit, typename... Keys>
 void Each(const Json& value, Visit visit, const Keys&... keys) {
@@ -64,7 +69,8 @@ bool AsksForGpu(const Json& pod) {
   return asks;
 }
 
-ContainerFacts ReadContainer(const Json& container) {
+// `host_folders`: volume -> folder of the node
+ContainerFacts ReadContainer(const Json& container, const Labels& host_folders) {
   ContainerFacts facts;
   facts.name = FindString(container, "name");
   facts.image = FindString(container, "image");
@@ -80,15 +86,23 @@ ContainerFacts ReadContainer(const Json& container) {
             FindString(variable, "value");
       },
       "env");
+  Each(
+      container,
+      [&](const Json& mount) {
+        const auto found = host_folders.find(FindString(mount, "name"));
+        if (found != host_folders.end()) facts.host_folders.insert(found->second);
+      },
+      "volumeMounts");
   return facts;
 }
 
 }  // namespace
 
-std::string NodeFacts::Label(std::string_view key) const {
-  const auto found = labels.find(key);
-  return found == labels.end() ? "" : found->second;
-}
+std::string NodeFacts::Label(std::string_view key) const { return ValueOf(labels, key); }
+
+std::string NodeFacts::Condition(std::string_view type) const { return ValueOf(conditions, type); }
+
+std::string NodeFacts::Reason(std::string_view type) const { return ValueOf(reasons, type); }
 
 bool NodeFacts::HasGpu() const {
   return !resources.empty() || Label("nvidia.com/gpu.present") == "true" ||
@@ -230,18 +244,21 @@ WorkloadFacts ReadWorkloadFacts(const Json& workload, std::string_view kind) {
                         : NumberAt(workload, "status", "readyReplicas");
   const Json* spec = Find(workload, "spec", "template", "spec");
   if (spec == nullptr) return facts;
-  Each(
-      *spec, [&](const Json& one) { facts.containers.push_back(ReadContainer(one)); },
-      "containers");
-  facts.service_account = FindString(*spec, "serviceAccountName");
-  facts.runtime_class = FindString(*spec, "runtimeClassName");
+  Labels host_folders;
   Each(
       *spec,
       [&](const Json& volume) {
         const std::string_view name = FindString(volume, "configMap", "name");
         if (!name.empty()) facts.config_maps.emplace(name);
+        const std::string_view folder = FindString(volume, "hostPath", "path");
+        if (!folder.empty()) host_folders.emplace(FindString(volume, "name"), folder);
       },
       "volumes");
+  Each(
+      *spec, [&](const Json& one) { facts.containers.push_back(ReadContainer(one, host_folders)); },
+      "containers");
+  facts.service_account = FindString(*spec, "serviceAccountName");
+  facts.runtime_class = FindString(*spec, "runtimeClassName");
   return facts;
 }
 

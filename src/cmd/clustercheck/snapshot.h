@@ -45,6 +45,9 @@ struct NodeFacts {
   // The mode that its owner chose with a label of any spelling: "mig", "mps", "hybrid"; "": none.
   std::string Mode() const;
   bool Labelled() const { return !Mode().empty(); }
+  // Of the condition; "" if the node does not have it.
+  std::string Condition(std::string_view type) const;
+  std::string Reason(std::string_view type) const;
 };
 
 struct PodFacts {
@@ -59,6 +62,7 @@ struct ContainerFacts {
   std::string name, image;
   std::vector<std::string> arguments;
   Labels environment;
+  std::set<std::string> host_folders;  // of the node, that it mounts: "/var/lib/kubelet"
 };
 
 // A Deployment, DaemonSet or StatefulSet.
