@@ -44,7 +44,7 @@ docker-push: ## Pushes the image IMG
 
 deploy: ## Installs or upgrades nos in the current cluster, with the image IMG
 	$(HELM) upgrade --install $(RELEASE) $(CHART) --namespace $(NAMESPACE) --create-namespace \
-	  --set gpuPartitioner.image.repository=$(basename-of-image),gpuPartitioner.image.tag=$(tag-of-image) $(ARGS)
+	  --set gpuPartitioner.image.repository=$(basename-of-image),gpuPartitioner.image.tag=$(tag-of-image),gpuPartitioner.image.digest=$(digest-of-image) $(ARGS)
 
 undeploy: ## Removes nos from the current cluster
 	$(HELM) uninstall $(RELEASE) --namespace $(NAMESPACE) --ignore-not-found $(ARGS)
@@ -71,6 +71,7 @@ cluster: ## Starts a real control plane on this machine, without GPUs
 	script/controlplane up
 
 CRDS = $(HELM) template $(RELEASE) $(CHART) -n $(NAMESPACE) --kube-version 1.34 --show-only templates/crds.yaml
-# REPOSITORY and TAG of IMG; the host may have a port.
-basename-of-image = $(shell echo '$(IMG)' | sed 's|:[^:/]*$$||')
-tag-of-image = $(shell echo '$(IMG)' | sed -n 's|.*:\([^:/]*\)$$|\1|p')
+# REPOSITORY, TAG and DIGEST of IMG; the host may have a port.
+basename-of-image = $(shell echo '$(IMG)' | sed 's|@.*||; s|:[^:/]*$$||')
+tag-of-image = $(shell echo '$(IMG)' | sed -n 's|@.*||; s|.*:\([^:/]*\)$$|\1|p')
+digest-of-image = $(shell echo '$(IMG)' | sed -n 's|.*@||p')

@@ -106,6 +106,22 @@ expect '^1$' count 'image: "registry.test/nos:0.1.0"' render --set operator.imag
 expect 'NOTE operator.image.tag \(0.1.2\): this daemon runs another version than the rest, whose tag is 0.1.0' only notes \
   --set operator.image.tag=0.1.2
 expect_no 'another version' only notes --set image.tag=v7 --set gpuPartitioner.image.tag=v7
+digest=sha256:$(printf 'a%.0s' {1..64})
+expect '^4$' count "image: \"registry.test/nos@$digest\"" render --set "image.repository=registry.test/nos,image.digest=$digest"
+expect '^1$' count 'image: "registry.test/nos:v7"' render --set "image.repository=registry.test/nos,image.digest=$digest" \
+  --set operator.image.tag=v7
+refuse 'image.digest: sha256:abc is not' render --set image.digest=sha256:abc
+refuse 'set image.tag or image.digest' render --set image.repository=registry.test/nos:v7
+refuse 'set image.tag or image.digest' render --set "image.repository=registry.test:5000/nos@$digest"
+expect '^4$' count 'image: "registry.test:5000/nos:0.1.0"' render --set image.repository=registry.test:5000/nos
+refuse 'a digest is image.digest' render --set "image.tag=$digest"
+refuse 'name the image' render --set image.repository=
+long() { "$helm" template "$(printf 'r%.0s' {1..53})" "$work/chart" -n nos-system --kube-version 1.28.0; }
+too_long() { long | grep -E '^  name: [^ ]{64,}'; }
+expect 'kind: DaemonSet' long
+if too_long; then fail "a name has more than 63 characters"; fi
+refuse 'wholeOnMigNodes needs devicePlugin.mode builtin' render --set gpuPartitioner.migAgent.hybrid.wholeOnMigNodes=true \
+  --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
 refuse 'operator.image.repository: registry.test/nebuly-ai/nos-operator has the name of an image of the Go project' \
   render --set operator.image.repository=registry.test/nebuly-ai/nos-operator
 

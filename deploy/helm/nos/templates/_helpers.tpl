@@ -4,9 +4,10 @@
 
 {{- define "nos.fullname" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- /* "-gpu-partitioner-metrics" has 24 characters, and a Service at most 63. */ -}}
+{{- .Values.fullnameOverride | trunc 39 | trimSuffix "-" -}}
 {{- else -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 39 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
@@ -45,8 +46,20 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 
 {{- /* the image; fields left out default to the base image's (the partitioner's). A registry replaces the repository's own. */ -}}
 {{- define "nos.image" -}}
-{{- $image := mergeOverwrite (deepCopy .base) (default dict .image) -}}
-{{- $repository := $image.repository -}}
+{{- $own := default dict .image -}}
+{{- $base := deepCopy .base -}}
+{{- if or $own.repository $own.tag -}}{{- $_ := unset $base "digest" -}}{{- end -}}
+{{- $image := mergeOverwrite $base $own -}}
+{{- $repository := toString $image.repository -}}
+{{- if not $image.repository -}}
+{{- fail "image.repository: name the image, such as HOST/OWNER/nos" -}}
+{{- else if regexMatch "@|:[^/]*$" $repository -}}
+{{- fail (printf "image.repository: %s has a tag or a digest in it: set image.tag or image.digest" $repository) -}}
+{{- else if regexMatch "[:@/]" (toString ($image.tag | default "")) -}}
+{{- fail (printf "image.tag: %s is no tag; a digest is image.digest" $image.tag) -}}
+{{- else if and $image.digest (not (regexMatch "^sha256:[0-9a-f]{64}$" (toString $image.digest))) -}}
+{{- fail (printf "image.digest: %s is not sha256: and 64 hexadecimal digits" $image.digest) -}}
+{{- end -}}
 {{- with coalesce $image.registry (.root.Values.global | default dict).imageRegistry -}}
 {{- $parts := splitList "/" $repository -}}
 {{- if and (gt (len $parts) 1) (regexMatch "[.:]|^localhost$" (first $parts)) -}}
@@ -54,7 +67,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 {{- $repository = printf "%s/%s" (trimSuffix "/" .) (join "/" $parts) -}}
 {{- end -}}
-{{ $repository }}:{{ default .root.Chart.AppVersion $image.tag }}
+{{ $repository }}{{ if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default .root.Chart.AppVersion $image.tag }}{{ end }}
 {{- end -}}
 
 {{- /* older charts used zap's numeric levels */ -}}

@@ -114,7 +114,10 @@ null may mean that the user removed one.
 {{- $own = append $own (printf "%s.image.tag (%s)" $path $image.tag) -}}
 {{- end -}}
 {{- end -}}
-{{- $_ := set $p "image" (mergeOverwrite (deepCopy ($v.image | default dict)) ($p.image | default dict)) -}}
+{{- $base := deepCopy ($v.image | default dict) -}}
+{{- $image := $p.image | default dict -}}
+{{- if or $image.repository $image.tag -}}{{- $_ := unset $base "digest" -}}{{- end -}}
+{{- $_ := set $p "image" (mergeOverwrite $base $image) -}}
 {{- with $own -}}
 {{- include "nos.note" (dict "root" $ "text" (printf "%s: this daemon runs another version than the rest, whose tag is %s. Is it a tag of an earlier project's image? Then leave it out." (join ", " .) (toString (default $.Chart.AppVersion $p.image.tag)))) -}}
 {{- end -}}
