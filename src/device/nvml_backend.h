@@ -95,7 +95,7 @@ class NvmlBackend final : public Backend {
   NvmlEvents* events_;
   GpuResetOptions reset_;
   NvmlSession session_;
-  NvmlMeter meter_;                        // after the session, which it needs
+  NvmlMeter meter_;  // after the session, which it needs
   std::atomic<bool> outdated_ = false;
   bool session_ended_ = false;             // the driver ended it, or it must be reopened
   bool some_failed_ = false;               // a GPU did not answer the last ListGpus
