@@ -25,8 +25,9 @@ using DeviceCounts = std::map<std::string, int64_t>;
 // names (cmd/gpu-kubelet-plugin/mig.go), and slices need not be known to read them.
 std::string ResourceOf(std::string_view driver, std::string_view device);
 
-// A share of a GPU with this memory: "nvidia.com/gpu-10gb".
-std::string ShareOf(const Quantity& memory);
+// Shares of GPUs count for their memory: kGpuMemory, in GB.
+inline constexpr const char* kGpuMemory = "nos.nebuly.com/gpu-memory";
+int64_t GbOf(const Quantity& memory);
 
 // "mig.nvidia.com" is "mig.nvidia.com.deviceclass.resource.k8s.io/devices".
 std::string ResourceOfClass(const std::string& device_class);

@@ -66,10 +66,10 @@ std::string ResourceOf(std::string_view driver, std::string_view device) {
   return profile ? "nvidia.com/mig-" + *profile : "";
 }
 
-std::string ShareOf(const Quantity& memory) {
+int64_t GbOf(const Quantity& memory) {
   constexpr int64_t kGib = int64_t{1} << 30;
   const int64_t bytes = std::max<int64_t>(memory.Value(), 0);
-  return fmt::format("nvidia.com/gpu-{}gb", bytes / kGib + (bytes % kGib > 0 ? 1 : 0));
+  return bytes / kGib + (bytes % kGib > 0 ? 1 : 0);
 }
 
 std::string ResourceOfClass(const std::string& device_class) {
@@ -88,7 +88,11 @@ DeviceCounts CountsOf(const ResourceClaim& claim, const Allocation& allocation) 
     const auto memory =
         std::ranges::find(device.consumed_capacity, kMemory, &Amounts::value_type::first);
     const bool shares = !device.share_id.empty() && memory != device.consumed_capacity.end();
-    ++counts[shares ? ShareOf(memory->second) : resource];
+    if (shares) {
+      counts[kGpuMemory] += GbOf(memory->second);
+    } else {
+      ++counts[resource];
+    }
   }
   return counts;
 }

@@ -59,7 +59,7 @@ TEST(DeviceCountsTest, CountsDevicesByResourceAndClass) {
   share.consumed_capacity = {{Name("memory"), Quantity::FromValue((int64_t{9} << 30) + 1)}};
   EXPECT_THAT(CountsOf(claim, allocation),
               ElementsAre(Pair("gpu.nvidia.com.deviceclass.resource.k8s.io/devices", 1),
-                          Pair("nvidia.com/gpu-10gb", 1)));
+                          Pair("nos.nebuly.com/gpu-memory", 10)));
 }
 
 TEST(DeviceCountsTest, FirstUserOfAClaimIsCharged) {

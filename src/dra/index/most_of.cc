@@ -1,5 +1,6 @@
 // The most that a claim may count for, before its devices are known.
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -11,6 +12,7 @@
 namespace nos::dra {
 namespace {
 
+constexpr int64_t kMaxGb = 1'000'000;
 constexpr size_t kMaxClaims = 4096;  // remembered; anybody may write claims
 
 // Whole GPUs are the largest.
@@ -51,6 +53,7 @@ struct Largest {
   int64_t size = 0;
   std::string resource;
   int64_t all = 0;
+  bool exclusive = false;  // one of them is given to one claim only, whatever capacity it asks for
 };
 
 void Raise(DeviceCounts& to, const DeviceCounts& from) {
@@ -61,13 +64,13 @@ void Sum(DeviceCounts& to, const DeviceCounts& from) {
   for (const auto& [resource, count] : from) to[resource] += count;
 }
 
-// A share counts for the memory that it asks for.
-std::string ShareIn(const PreparedRequest& request) {
+// The memory that the request asks for, of a device that is shared.
+std::optional<int64_t> MemoryOfShare(const PreparedRequest& request) {
   static const Name kMemory("memory");
-  if (!request.spec->capacity) return "";
+  if (!request.spec->capacity) return std::nullopt;
   const auto& capacity = *request.spec->capacity;
   const auto memory = std::ranges::find(capacity, kMemory, &Amounts::value_type::first);
-  return memory == capacity.end() ? "" : ShareOf(memory->second);
+  return memory == capacity.end() ? std::nullopt : std::optional(GbOf(memory->second));
 }
 
 DeviceCounts CountsFor(const PreparedRequest& request, const Largest& largest) {
@@ -77,8 +80,12 @@ DeviceCounts CountsFor(const PreparedRequest& request, const Largest& largest) {
   if (count == 0) return counts;
   counts[ResourceOfClass(request.device_class->name)] = count;
   if (largest.resource.empty()) return counts;
-  const std::string share = ShareIn(request);
-  counts[share.empty() ? largest.resource : share] += count;
+  const auto gb = largest.exclusive ? std::nullopt : MemoryOfShare(request);
+  if (gb) {
+    counts[kGpuMemory] += std::min(*gb, kMaxGb) * count;
+  } else {
+    counts[largest.resource] += count;
+  }
   return counts;
 }
 
@@ -104,7 +111,10 @@ const DeviceCounts& DeviceIndex::MostOf(const ResourceClaim& claim, const FindCl
           continue;
         }
         ++matches;
-        const Resources::Known& device = resources.Of(generation.devices()[at.index]);
+        const PoolDevice& of_pool = generation.devices()[at.index];
+        largest.exclusive = largest.exclusive || !of_pool.device->allow_multiple ||
+                            !inventory_.features().consumable_capacity;
+        const Resources::Known& device = resources.Of(of_pool);
         if (device.size <= largest.size) continue;
         largest.size = device.size;
         largest.resource = device.resource;

@@ -97,8 +97,13 @@ TEST_F(MostOfTest, AdminsAndSharesCountLess) {
   EXPECT_THAT(MostOf({"r", monitor, {}}), IsEmpty());
   ExactRequest share = Asks("type == 'gpu'");
   share.capacity = Amounts{{Name("memory"), Quantity::FromValue(int64_t{20} << 30)}};
+  EXPECT_THAT(MostOf({"r", share, {}}), ElementsAre(Pair(kClass, 1), Pair("nvidia.com/gpu", 1)))
+      << "the GPU is given to one claim only";
+  Json shared = DeviceOf("gpu-0", "gpu", "");
+  shared.get_object()["allowMultipleAllocations"] = true;
+  SetSlice({shared});
   EXPECT_THAT(MostOf({"r", share, {}}),
-              ElementsAre(Pair(kClass, 1), Pair("nvidia.com/gpu-20gb", 1)));
+              ElementsAre(Pair(kClass, 1), Pair("nos.nebuly.com/gpu-memory", 20)));
 }
 
 TEST_F(MostOfTest, FollowsSlices) {
