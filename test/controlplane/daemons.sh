@@ -55,10 +55,11 @@ start_node() {
     --label nos.nebuly.com/gpu-partitioning=mig --label nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB \
     --label "nvidia.com/gpu.count=${#gpus[@]}" "${node_flags[@]}"
 }
-# agent_config NODE: the chart's configuration, with the doubles' paths instead of the node's.
+# agent_config NODE: the chart's configuration, with the doubles' paths instead of the node's. There are no files of
+# a driver, so containers get them from NVIDIA's runtime.
 agent_config() {
   k get configmap nos-mig-agent -n "$system" -o jsonpath='{.data.config\.yaml}' |
-    sed "s|^devicePlugin:|&\n  folder: $work/folder-$1/device-plugins|"
+    sed "s|^devicePlugin:|&\n  folder: $work/folder-$1/device-plugins|; /^driverRoot/d; /^deviceRoot/d"
   cat <<Y
 
 health: {healthProbeBindAddress: "${probes:-0}"}
