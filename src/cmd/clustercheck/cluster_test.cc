@@ -189,6 +189,25 @@ TEST_F(ClusterCheck, VersionsThatDiffer) {
   EXPECT_EQ(VerdictOf("VersionsAlike"), Verdict::kWarning);
 }
 
+TEST_F(ClusterCheck, ImagesByDigestHaveNoVersion) {
+  const auto run = [this](const std::string& image) {
+    for (auto* kind : {&state_.deployments, &state_.daemon_sets}) {
+      for (WorkloadFacts& one : kind->items) one.containers.at(0).image = image;
+    }
+  };
+  run("registry.test:5000/nos@sha256:aa");
+  EXPECT_EQ(VerdictOf("VersionsAlike"), Verdict::kOk);
+  run("registry.test:5000/nos:0.1.0@sha256:aa");
+  EXPECT_EQ(VerdictOf("VersionsAlike"), Verdict::kOk);
+  run("registry.test:5000/nos:0.0.9@sha256:aa");
+  EXPECT_EQ(VerdictOf("VersionsAlike"), Verdict::kWarning);
+  run("registry.test:5000/nos");
+  EXPECT_EQ(VerdictOf("VersionsAlike"), Verdict::kWarning);
+  run("registry.test:5000/nos@sha256:aa");
+  state_.daemon_sets.items.at(0).containers.at(0).image = "registry.test:5000/nos@sha256:bb";
+  EXPECT_EQ(VerdictOf("VersionsAlike"), Verdict::kWarning);
+}
+
 TEST_F(ClusterCheck, LeasesThatAreMissingOrExpired) {
   state_.leases.items.at(0).renewed = state_.now - std::chrono::minutes(5);
   EXPECT_EQ(VerdictOf("LeaderElected"), Verdict::kFailed);

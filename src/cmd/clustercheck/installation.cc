@@ -115,11 +115,13 @@ void CheckDaemon(const Snapshot& snapshot, const Daemon& daemon, Findings& findi
   }
 }
 
-// "registry/nos:0.1.0" -> "0.1.0"; the digest if there is no tag.
+// "registry/nos:0.1.0" -> "0.1.0", also with "@sha256:..." after it; "@sha256:..." if there is no
+// tag.
 std::string VersionOfImage(const std::string& image) {
-  const size_t slash = image.rfind('/');
-  const size_t colon = image.find(':', slash == std::string::npos ? 0 : slash);
-  return colon == std::string::npos ? "" : image.substr(colon + 1);
+  const std::string name = image.substr(0, image.find('@'));
+  const size_t slash = name.rfind('/');
+  const size_t colon = name.find(':', slash == std::string::npos ? 0 : slash);
+  return colon == std::string::npos ? image.substr(name.size()) : name.substr(colon + 1);
 }
 
 void CheckVersions(const Snapshot& snapshot, Findings& findings) {
@@ -140,7 +142,11 @@ void CheckVersions(const Snapshot& snapshot, Findings& findings) {
   const std::string& version = *versions.begin();
   if (version.empty()) {
     return findings.Warn("VersionsAlike", "the image of nos has no tag, so its version is unknown",
-                         "name a version in image.tag");
+                         "name a version in image.tag, or image.digest");
+  }
+  if (version.starts_with('@')) {
+    return findings.Ok("VersionsAlike", "all daemons run one image, by its digest " +
+                                            version.substr(1) + ", which does not name a version");
   }
   if (version != snapshot.own_version) {
     return findings.Warn(
