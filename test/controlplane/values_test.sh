@@ -116,10 +116,23 @@ refuse 'set image.tag or image.digest' render --set "image.repository=registry.t
 expect '^4$' count 'image: "registry.test:5000/nos:0.1.0"' render --set image.repository=registry.test:5000/nos
 refuse 'a digest is image.digest' render --set "image.tag=$digest"
 refuse 'name the image' render --set image.repository=
-long() { "$helm" template "$(printf 'r%.0s' {1..53})" "$work/chart" -n nos-system --kube-version 1.28.0; }
-too_long() { long | grep -E '^  name: [^ ]{64,}'; }
-expect 'kind: DaemonSet' long
-if too_long; then fail "a name has more than 63 characters"; fi
+# make deploy, with a helm that prints the values which it is given
+deployed() { make -s -C "$root" deploy HELM=echo IMG="$1" | grep -o 'repository=[^ ]*'; }
+expect "^repository=registry.test:5000/nos,gpuPartitioner.image.tag=,gpuPartitioner.image.digest=$digest\$" \
+  deployed "registry.test:5000/nos@$digest"
+expect '^repository=registry.test:5000/nos,gpuPartitioner.image.tag=v7,gpuPartitioner.image.digest=$' deployed registry.test:5000/nos:v7
+
+# Every object of a release with the longest name has one of at most 63 characters; shorter names stay whole.
+every=(--set telemetry.enabled=true --set autoscaler.enabled=true --set metrics.serviceMonitor.enabled=true
+  --set metrics.prometheusRule.enabled=true --set metrics.dashboards.enabled=true --api-versions monitoring.coreos.com/v1/ServiceMonitor)
+# release LENGTH: the objects of a release with a name of that length
+release() { "$helm" template "$(head -c "$1" /dev/zero | tr '\0' r)" "$work/chart" -n nos-system --kube-version 1.28.0 "${every[@]}"; }
+expect 'kind: StatefulSet' release 53
+expect_no '^  name: "?[^ "]{64,}' release 53
+expect '^  name: r{39}-gpu-partitioner-metrics$' release 39
+
+# The namespace of the agents may be one that nos did not make.
+expect 'helm.sh/resource-policy: keep' only agent --set gpuPartitioner.migAgent.namespace=nos-agents
 refuse 'wholeOnMigNodes needs devicePlugin.mode builtin' render --set gpuPartitioner.migAgent.hybrid.wholeOnMigNodes=true \
   --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
 refuse 'operator.image.repository: registry.test/nebuly-ai/nos-operator has the name of an image of the Go project' \
@@ -230,9 +243,7 @@ expect '^2$' two
 # values. The objects are those of the new defaults, except for the hand-over, which had another default.
 mv "$work/chart/values.yaml" "$work/values.yaml"
 cp "$files/reused.yaml" "$work/chart/values.yaml"
-every=(--set telemetry.enabled=true --set autoscaler.enabled=true --set metrics.serviceMonitor.enabled=true
-  --set metrics.prometheusRule.enabled=true --set metrics.dashboards.enabled=true --api-versions monitoring.coreos.com/v1/ServiceMonitor
-  --set gpuPartitioner.migAgent.mps.enabled=true --set gpuPartitioner.migAgent.devicePlugin.handover=environment)
+every+=(--set gpuPartitioner.migAgent.mps.enabled=true --set gpuPartitioner.migAgent.devicePlugin.handover=environment)
 render "${every[@]}" >"$work/reused.out" || fail "does not render with the values of an earlier release"
 expect 'image: "nos:0.1.0"' cat "$work/reused.out"
 render --set gpuPartitioner.image.repository=registry.test/mine >"$work/reused-image.out" || fail "render"
