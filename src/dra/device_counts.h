@@ -1,9 +1,8 @@
-// What the devices of claims count for in quotas: as the extended resources that they would be with
-// a device plugin, and by their class, under the name that ResourceQuota uses.
+// Counts the devices of claims for quotas. A device counts as the extended resource that it would
+// be with a device plugin, and by its class, under the name that ResourceQuota uses.
 //
-//   CountsOf(claim, *claim.allocation);   // {"nvidia.com/mig-1g.10gb": 2,
-//                                         //  "mig.nvidia.com.deviceclass.resource.k8s.io/devices":
-//                                         2}
+//   CountsOf(claim, *claim.allocation);
+//   // {"nvidia.com/mig-1g.10gb": 2, "mig.nvidia.com.deviceclass.resource.k8s.io/devices": 2}
 //
 // Devices for admin access do not count: they take nothing from others.
 #pragma once
@@ -20,19 +19,20 @@ namespace nos::dra {
 
 using DeviceCounts = std::map<std::string, int64_t>;
 
-// The resource that a device of NVIDIA's driver would be: "nvidia.com/mig-1g.10gb" for
-// "gpu-0-mig-1g10gb-19-6", "nvidia.com/gpu" for "gpu-0". "": another device. The driver makes these
-// names (cmd/gpu-kubelet-plugin/mig.go), and slices need not be known to read them.
+// Returns the resource of a device of NVIDIA's driver: "nvidia.com/mig-1g.10gb" for
+// "gpu-0-mig-1g10gb-19-6", "nvidia.com/gpu" for "gpu-0"; "" for another device. The driver makes
+// these names (cmd/gpu-kubelet-plugin/mig.go), so this needs no ResourceSlice.
 std::string ResourceOf(std::string_view driver, std::string_view device);
 
-// Shares of GPUs count for their memory: kGpuMemory, in GB.
+// A share of a GPU counts for its memory, as this resource.
 inline constexpr const char* kGpuMemory = "nos.nebuly.com/gpu-memory";
+// Rounds up to whole GB.
 int64_t GbOf(const Quantity& memory);
 
 // "mig.nvidia.com" is "mig.nvidia.com.deviceclass.resource.k8s.io/devices".
 std::string ResourceOfClass(const std::string& device_class);
 
-// Of an allocated claim.
+// Counts the devices of an allocated claim.
 DeviceCounts CountsOf(const ResourceClaim& claim, const Allocation& allocation);
 
 // True if the pod is charged for the claim: it is the first of its users, or would be.

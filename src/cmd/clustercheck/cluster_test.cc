@@ -296,8 +296,8 @@ TEST_F(ClusterCheck, HandoverOfDevices) {
   EXPECT_EQ(VerdictOf("DeviceHandover"), Verdict::kOk);
   Handover("gpu-1", "True", "EnvironmentVariable");
   EXPECT_EQ(VerdictOf("DeviceHandover"), Verdict::kWarning);
-  for (const char* reason :
-       {"DriverFilesNotFound", "SpecificationNotWritten", "DeviceNodesNotFound", "Other"}) {
+  for (const char* reason : {"DriverFilesNotFound", "DriverNotLoaded", "SpecificationNotWritten",
+                             "DeviceNodesNotFound", "Other"}) {
     Handover("gpu-1", "False", reason);
     EXPECT_EQ(VerdictOf("DeviceHandover"), Verdict::kFailed);
     EXPECT_EQ(ObjectsOf("DeviceHandover"), std::vector<std::string>{"gpu-1"});

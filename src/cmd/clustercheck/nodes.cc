@@ -171,6 +171,9 @@ std::string HandoverRemedy(const std::string& reason) {
     return "is the driver being installed or replaced? Otherwise name its folder in "
            "migAgent.driverRoot";
   }
+  if (reason == "DriverNotLoaded") {
+    return "load the kernel module on the node (modprobe nvidia-uvm)";
+  }
   if (reason == "SpecificationNotWritten") {
     return "make /var/run/cdi on the node writable, or set devicePlugin.handover=devices; the "
            "condition's message has the cause";

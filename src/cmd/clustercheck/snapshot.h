@@ -45,7 +45,7 @@ struct NodeFacts {
   // The mode that its owner chose with a label of any spelling: "mig", "mps", "hybrid"; "": none.
   std::string Mode() const;
   bool Labelled() const { return !Mode().empty(); }
-  // Of the condition; "" if the node does not have it.
+  // The condition's status and reason; "" if the node does not have the condition.
   std::string Condition(std::string_view type) const;
   std::string Reason(std::string_view type) const;
 };

@@ -14,18 +14,6 @@ namespace nos::controllers {
 
 using cluster::ElasticQuota;
 
-const kube::Resource& QuotaResource(bool composite) {
-  static const kube::Resource kQuotas{"nos.nebuly.com", "v1alpha1", "elasticquotas",
-                                      "ElasticQuota"};
-  static const kube::Resource kCompositeQuotas{"nos.nebuly.com", "v1alpha1",
-                                               "compositeelasticquotas", "CompositeElasticQuota"};
-  return composite ? kCompositeQuotas : kQuotas;
-}
-
-std::string NameOf(const ElasticQuota& quota) {
-  return fmt::format("{}/{}", QuotaResource(quota.composite).plural, quota.Key());
-}
-
 namespace {
 
 // Charges for the devices that claims have.
@@ -57,6 +45,18 @@ quota::ChargeRules With(quota::ChargeRules rules, const cluster::ClusterContext&
 }
 
 }  // namespace
+
+const kube::Resource& QuotaResource(bool composite) {
+  static const kube::Resource kQuotas{"nos.nebuly.com", "v1alpha1", "elasticquotas",
+                                      "ElasticQuota"};
+  static const kube::Resource kCompositeQuotas{"nos.nebuly.com", "v1alpha1",
+                                               "compositeelasticquotas", "CompositeElasticQuota"};
+  return composite ? kCompositeQuotas : kQuotas;
+}
+
+std::string NameOf(const ElasticQuota& quota) {
+  return fmt::format("{}/{}", QuotaResource(quota.composite).plural, quota.Key());
+}
 
 QuotaAccounts::QuotaAccounts(quota::ChargeRules charges)
     : charges_(With(std::move(charges), context_)) {}

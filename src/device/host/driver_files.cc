@@ -178,7 +178,7 @@ std::string LoadedVersion(const HostFolders& host) {
   return "";
 }
 
-// As the host sees it; "": none is installed.
+// Finds the toolkit's program for hooks. Returns its path on the host; "" if none is installed.
 std::string FindHook(const HostFolders& host) {
   const auto hook = std::ranges::find_if(
       kHooks, [&](const char* path) { return Exists(fs::path(host.driver) / path); });

@@ -1,4 +1,4 @@
-// The most that a claim may count for, before its devices are known.
+// Computes the most that a claim may count for, before its devices are known.
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -27,7 +27,7 @@ int64_t SizeOf(std::string_view resource) {
   return size;
 }
 
-// What devices are, by name: most nodes have devices of the same names.
+// Remembers the resources of devices by their names, because most nodes have the same names.
 class Resources {
  public:
   struct Known {

@@ -44,12 +44,17 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 
+{{- /* A digest is that of the base's repository and tag. */ -}}
+{{- define "nos.mergeImages" -}}
+{{- $base := deepCopy (default dict .base) -}}
+{{- $image := default dict .image -}}
+{{- if or $image.repository $image.tag -}}{{- $_ := unset $base "digest" -}}{{- end -}}
+{{- mergeOverwrite $base $image | toJson -}}
+{{- end -}}
+
 {{- /* the image; fields left out default to the base image's (the partitioner's). A registry replaces the repository's own. */ -}}
 {{- define "nos.image" -}}
-{{- $own := default dict .image -}}
-{{- $base := deepCopy .base -}}
-{{- if or $own.repository $own.tag -}}{{- $_ := unset $base "digest" -}}{{- end -}}
-{{- $image := mergeOverwrite $base $own -}}
+{{- $image := include "nos.mergeImages" . | fromJson -}}
 {{- $repository := toString $image.repository -}}
 {{- if not $image.repository -}}
 {{- fail "image.repository: name the image, such as HOST/OWNER/nos" -}}

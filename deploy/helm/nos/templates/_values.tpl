@@ -114,10 +114,7 @@ null may mean that the user removed one.
 {{- $own = append $own (printf "%s.image.tag (%s)" $path $image.tag) -}}
 {{- end -}}
 {{- end -}}
-{{- $base := deepCopy ($v.image | default dict) -}}
-{{- $image := $p.image | default dict -}}
-{{- if or $image.repository $image.tag -}}{{- $_ := unset $base "digest" -}}{{- end -}}
-{{- $_ := set $p "image" (mergeOverwrite $base $image) -}}
+{{- $_ := set $p "image" (include "nos.mergeImages" (dict "base" $v.image "image" $p.image) | fromJson) -}}
 {{- with $own -}}
 {{- include "nos.note" (dict "root" $ "text" (printf "%s: this daemon runs another version than the rest, whose tag is %s. Is it a tag of an earlier project's image? Then leave it out." (join ", " .) (toString (default $.Chart.AppVersion $p.image.tag)))) -}}
 {{- end -}}
