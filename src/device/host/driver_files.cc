@@ -138,19 +138,19 @@ Result<DeviceNode> WithMajor(DeviceNode node, std::initializer_list<std::string_
                               host.proc, *drivers.begin()));
 }
 
-// A device node that containers need whatever GPU they have. Its driver in /proc/devices, and its
-// minor number: source: nvidia-modprobe, modprobe-utils/nvidia-modprobe-utils.h.
+// A device node that containers need whatever GPU they have: its drivers in /proc/devices, and its
+// minor number. Source: nvidia-modprobe, modprobe-utils/nvidia-modprobe-utils.h.
 struct CommonNode {
   const char* name;
-  uint32_t minor;
   std::initializer_list<std::string_view> drivers;
+  uint32_t minor;
   bool needed;  // CUDA does not start without it
 };
 const CommonNode kCommonNodes[] = {
-    {"nvidiactl", 255, {"nvidiactl", "nvidia", "nvidia-frontend"}, true},
-    {"nvidia-uvm", 0, {"nvidia-uvm"}, true},
-    {"nvidia-uvm-tools", 1, {"nvidia-uvm"}, false},
-    {"nvidia-modeset", 254, {"nvidia-modeset"}, false}};
+    {"nvidiactl", {"nvidiactl", "nvidia", "nvidia-frontend"}, 255, true},
+    {"nvidia-uvm", {"nvidia-uvm"}, 0, true},
+    {"nvidia-uvm-tools", {"nvidia-uvm"}, 1, false},
+    {"nvidia-modeset", {"nvidia-modeset"}, 254, false}};
 
 // A driver in a container makes its nodes there, not on the host.
 void FindCommonNodes(const HostFolders& host, DriverFiles& files) {
