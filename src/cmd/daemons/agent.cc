@@ -107,6 +107,15 @@ void Leave(agent::Agent& agent, reconcile::Runner& runner, kube::Transport& tran
   }
 }
 
+// An error ends the process: without its plugin the kubelet allocates none of the devices, and the
+// next start finds the libraries of the new driver.
+Status CheckLibrary(const device::NvmlBackend& nvml) {
+  if (!nvml.outdated()) return Status::Ok();
+  return {Code::kUnavailable,
+          "the driver was replaced: this process has the library of the former one and ends, to "
+          "start again with that of the new one"};
+}
+
 telemetry::Sharing SharingOf(const agent::SharingSettings& settings) {
   return {settings.time_slices, settings.resets != agent::ResetRule::kNever};
 }
@@ -186,13 +195,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
              if (happened.exchange(false)) runner.Poke(clock.Now());
              report.Turn(runner);
            });
-  if (nvml.outdated()) {
-    // Without its plugin the kubelet allocates none of the devices. The next start finds the
-    // libraries of the new driver.
-    return Status(Code::kUnavailable,
-                  "the driver was replaced: this process has the library of the former one and "
-                  "ends, to start again with that of the new one");
-  }
+  NOS_RETURN_IF_ERROR(CheckLibrary(nvml));
   // 6. Withdraw the devices before the plugin stops, so that no scheduler uses them.
   Leave(agent, runner, metered, bell, clock);
   Log(LogLevel::kInfo, "stopping nos", {{"command", "agent"}});
