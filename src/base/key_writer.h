@@ -69,6 +69,9 @@ class KeyWriter {
   void AddRaw(std::string_view bytes) { text_ += bytes; }
 
  private:
+  friend Derived;
+  KeyWriter() = default;
+
   Derived& self() { return static_cast<Derived&>(*this); }
 
   std::string text_;

@@ -41,7 +41,7 @@ bool Gives(const cluster::NodeInfo& node, std::string_view resource) {
 // because its scheduler refuses it only if its quota refuses it on all of them.
 class ChargesWithoutNode {
  public:
-  ChargesWithoutNode(quota::ChargeRules rules, const cluster::ClusterSnapshot& snapshot)
+  ChargesWithoutNode(const quota::ChargeRules& rules, const cluster::ClusterSnapshot& snapshot)
       : rules_(rules), snapshot_(snapshot) {
     for (size_t i = 0; i < snapshot.size(); ++i) {
       const cluster::NodeInfo& node = snapshot.node(i);

@@ -34,7 +34,7 @@ struct Operator::Parts {
 };
 
 Operator::Operator(OperatorConfig config, QuotaAdmission* admission, Metrics* metrics)
-    : config_(config),
+    : config_(std::move(config)),
       admission_(admission),
       metrics_(metrics),
       parts_(std::make_unique<Parts>(config_, metrics)) {}

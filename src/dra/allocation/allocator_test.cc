@@ -26,7 +26,7 @@ std::string Devices(int count, const std::string& extra = "") {
 
 // One board of four slots: placements of one, two and four slots.
 void PutBoard(World& world, const std::string& pool, const std::string& suffix = "") {
-  std::string devices, counters;
+  std::string devices;
   const auto add = [&](const std::string& name, int first, int slots) {
     std::string needs;
     for (int i = first; i < first + slots; ++i) {

@@ -185,7 +185,8 @@ const Attribute* Draft::Lookup(size_t claim, size_t constraint, const PreparedRe
           screen_.expressions().Derive(*expression, *found.slice, *found.device);
       if (value.ok()) derived->second = std::move(*value);
     }
-    return derived->second ? &*derived->second : nullptr;
+    const std::optional<Attribute>& value = derived->second;
+    return value ? &*value : nullptr;
   }
   const auto [short_name, added] =
       short_names_.try_emplace({wanted.name.id(), found.slice->driver.id()});

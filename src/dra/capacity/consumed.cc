@@ -1,7 +1,6 @@
 #include "dra/capacity/consumed.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 namespace nos::dra {
@@ -20,10 +19,10 @@ bool IsMilli(Quantity quantity) { return Quantity::FromMilli(quantity.MilliValue
 // Integer arithmetic on a range, in whole units or in thousandths.
 class RangeUnits {
  public:
-  RangeUnits(const RequestPolicy::Range& range, bool fractional)
-      : milli_(fractional && AllMilli(range)),
+  RangeUnits(const RequestPolicy::Range& range, Quantity step, bool fractional)
+      : milli_(fractional && AllMilli(range, step)),
         min_(In(range.min.value_or(Quantity()))),
-        step_(In(*range.step)) {}
+        step_(In(step)) {}
 
   // `request`, raised to the next step above the minimum; nothing if that cannot be expressed.
   std::optional<Quantity> RoundUp(Quantity request) const {
@@ -43,12 +42,9 @@ class RangeUnits {
   }
 
  private:
-  static bool AllMilli(const RequestPolicy::Range& range) {
-    const std::array<const std::optional<Quantity>*, 3> parts = {&range.min, &range.max,
-                                                                 &range.step};
-    return std::all_of(parts.begin(), parts.end(),
-                       [](const auto* part) { return !*part || IsMilli(**part); }) &&
-           range.step->MilliValue() >= 1;
+  static bool AllMilli(const RequestPolicy::Range& range, Quantity step) {
+    return IsMilli(range.min.value_or(Quantity())) && IsMilli(range.max.value_or(Quantity())) &&
+           IsMilli(step) && step.MilliValue() >= 1;
   }
   int64_t In(Quantity quantity) const { return milli_ ? quantity.MilliValue() : quantity.Value(); }
 
@@ -60,7 +56,7 @@ std::optional<Quantity> RoundedUp(Quantity request, const RequestPolicy& policy,
   if (policy.valid_range && policy.valid_range->min) {
     const RequestPolicy::Range& range = *policy.valid_range;
     if (request < *range.min) return range.min;
-    return range.step ? RangeUnits(range, fractional).RoundUp(request) : request;
+    return range.step ? RangeUnits(range, *range.step, fractional).RoundUp(request) : request;
   }
   for (const Quantity valid : policy.valid_values) {
     if (request <= valid) return valid;
@@ -73,7 +69,7 @@ bool Allows(const RequestPolicy& policy, Quantity amount, bool fractional) {
   if (policy.valid_range) {
     const RequestPolicy::Range& range = *policy.valid_range;
     if (range.max && amount > *range.max) return false;
-    return !range.step || RangeUnits(range, fractional).OnStep(amount);
+    return !range.step || RangeUnits(range, *range.step, fractional).OnStep(amount);
   }
   return policy.valid_values.empty() ||
          std::find(policy.valid_values.begin(), policy.valid_values.end(), amount) !=

@@ -224,9 +224,9 @@ DeviceIndex::Affected DeviceIndex::SetClaim(const std::string& key, const Claim&
     return affected;
   }
   if (claim == nullptr) return affected;
-  if (claim->allocation) {
-    inventory_.Allocate(claim->uid, *claim->allocation);
-    add(*claim->allocation);
+  if (const std::optional<Allocation>& stored = claim->allocation; stored) {
+    inventory_.Allocate(claim->uid, *stored);
+    add(*stored);
   }
   claims_.emplace(key, std::move(next));
   return affected;
@@ -248,13 +248,16 @@ void DeviceIndex::Withdraw(const std::string& key) {
 
 const DeviceIndex::Assumption* DeviceIndex::FindAssumed(const std::string& key) const {
   const auto found = claims_.find(key);
-  const bool assumed = found != claims_.end() && found->second.assumed.has_value();
-  return assumed ? &*found->second.assumed : nullptr;
+  if (found == claims_.end()) return nullptr;
+  const std::optional<Assumption>& assumed = found->second.assumed;
+  return assumed ? &*assumed : nullptr;
 }
 
 void DeviceIndex::SetDoubtful(const std::string& key) {
   const auto found = claims_.find(key);
-  if (found != claims_.end() && found->second.assumed) found->second.assumed->doubtful = true;
+  if (found == claims_.end()) return;
+  std::optional<Assumption>& assumed = found->second.assumed;
+  if (assumed) assumed->doubtful = true;
 }
 
 const DeviceIndex::Claim& DeviceIndex::FindClaim(const std::string& key) const {

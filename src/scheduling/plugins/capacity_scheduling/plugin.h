@@ -6,7 +6,9 @@
 // the plugin in the Go implementation of nos. Code: "Quota".
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "scheduling/plugin.h"
 #include "scheduling/quota_plugin.h"
@@ -30,7 +32,7 @@ class QuotaTerms final : public Plugin {
 
 class CapacityScheduling final : public PreFilterPlugin, public QuotaPlugin {
  public:
-  explicit CapacityScheduling(QuotaOptions options = {}) : options_(options) {}
+  explicit CapacityScheduling(QuotaOptions options = {}) : options_(std::move(options)) {}
 
   std::string Name() const override { return "CapacityScheduling"; }
   const QuotaOptions& options() const override { return options_; }
