@@ -197,7 +197,10 @@ void ReadPodStatus(Field& from, Pod& to, std::vector<ContainerStatus>& statuses,
                At("conditions", to.conditions, ReadCondition),
                At("containerStatuses", statuses, ReadContainerStatus),
                At("initContainerStatuses", of_init, ReadContainerStatus),
-               At("resourceClaimStatuses", claims, ReadClaimStatus));
+               At("resourceClaimStatuses", claims, ReadClaimStatus),
+               At("extendedResourceClaimStatus", [&](Field& status) {
+                 status.Members(At("resourceClaimName", to.extended_claim));
+               }));
   for (const ContainerStatus& status : statuses) to.ended = std::max(to.ended, status.ended);
   for (ContainerStatus& status : of_init) {
     if (status.exit_code != 0) to.ended = std::max(to.ended, status.ended);

@@ -137,6 +137,8 @@ struct Pod {
   int64_t user = -1;  // securityContext.runAsUser; -1: as in the image
   // status
   std::string phase, nominated_node, reason, message;
+  // The ResourceClaim that serves extended resources of the pod (extendedResourceClaimStatus).
+  std::string extended_claim;
   std::optional<Time> started;  // startTime
   // When the last container ended, or the last init container that failed.
   std::optional<Time> ended{};
@@ -146,6 +148,8 @@ struct Pod {
   std::vector<PromisedInstance> promised{};
 
   std::string Key() const { return meta.ns + "/" + meta.name; }
+  // True if devices are prepared for it by ResourceClaims.
+  bool HasClaims() const { return !claims.empty() || !extended_claim.empty(); }
   bool Finished() const { return phase == "Succeeded" || phase == "Failed"; }
   const Condition* FindCondition(std::string_view type) const {
     return cluster::FindCondition(conditions, type);

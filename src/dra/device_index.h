@@ -26,6 +26,7 @@
 #include "cluster/snapshot.h"
 #include "dra/allocator.h"
 #include "dra/device_counts.h"
+#include "dra/extended_resources.h"
 #include "dra/inventory.h"
 #include "dra/least_loss.h"
 #include "dra/objects.h"
@@ -34,6 +35,8 @@ namespace nos::dra {
 
 // "ns/name" of the pod's claims that exist by its status, without repetition.
 std::vector<std::string> ClaimKeysOf(const cluster::Pod& pod);
+// Those that its spec names: without the claim for extended resources.
+std::vector<std::string> SpecClaimKeysOf(const cluster::Pod& pod);
 // True if the pod is one of the claim's users.
 bool IsReservedFor(const ResourceClaim& claim, const cluster::Pod& pod);
 
@@ -74,6 +77,9 @@ class DeviceIndex {
   };
   // REQUIRES: the claim is known, not allocated and not assumed.
   void Assume(const std::string& key, const Allocation& allocation, const std::string& pod_uid);
+  // The same for a claim that is about to be created (extended_resources.h).
+  // REQUIRES: there is no claim of this key.
+  void AssumeNew(const Claim& claim, const Allocation& allocation, const std::string& pod_uid);
   // Takes the assumption back; no effect if there is none.
   void Withdraw(const std::string& key);
   // Null: nothing is assumed.
@@ -82,6 +88,8 @@ class DeviceIndex {
   void SetDoubtful(const std::string& key);
 
   const Features& features() const { return inventory_.features(); }
+  // By the classes of the cluster.
+  const ExtendedResources& extended() const { return extended_; }
   // For options of Allocate.
   const LeastLoss& ranking() const { return ranking_; }
   // True if the ranking chooses among the node's devices: it has GPUs of NVIDIA's driver.
@@ -105,6 +113,7 @@ class DeviceIndex {
   struct Held {
     Claim claim;
     std::optional<Assumption> assumed;
+    bool is_new = false;  // the watch has not shown it yet
     // In the inventory.
     const Allocation* allocation() const {
       const std::optional<Allocation>& stored = claim->allocation;
@@ -116,6 +125,7 @@ class DeviceIndex {
   std::shared_ptr<const DeviceExpressions> expressions_;
   Inventory inventory_;
   LeastLoss ranking_;
+  ExtendedResources extended_;
   const cluster::ClusterSnapshot* base_ = nullptr;
   std::unordered_map<std::string, Held> claims_;
   std::unordered_map<std::string, std::shared_ptr<const ResourceSlice>> slices_;

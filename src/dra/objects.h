@@ -271,6 +271,9 @@ struct DeviceStatus {
   std::vector<Condition> conditions;
 };
 
+// Keeps a claim with devices until they are released (resource.k8s.io/v1 Finalizer).
+inline constexpr std::string_view kClaimFinalizer = "resource.kubernetes.io/delete-protection";
+
 struct ResourceClaim {
   std::string name, ns, uid, resource_version;
   cluster::StringMap annotations;

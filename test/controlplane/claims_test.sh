@@ -20,6 +20,13 @@ end() {
   exit "$code"
 }
 trap end EXIT
+# Alpha in 1.34, always on from 1.37 on.
+case ${NOS_KUBERNETES:-1.34} in
+  1.3[456])
+    export NOS_FLAGS_KUBE_APISERVER="--feature-gates=DRAExtendedResource=true"
+    export NOS_FLAGS_KUBE_CONTROLLER_MANAGER=$NOS_FLAGS_KUBE_APISERVER
+    ;;
+esac
 own_plane 0
 use_plane
 out=$(k api-resources --api-group resource.k8s.io -o name 2>&1)
@@ -202,6 +209,29 @@ within 60 bound user 3
 expect '^3$' bash -c "'$kubectl' get resourceclaim shared -n team -o json | grep -c '\"resource\": \"pods\"'"
 [ "$(k get pods -n team -o 'jsonpath={range .items[*]}{.spec.nodeName}{"\n"}{end}' | sort -u | grep -c .)" -eq 1 ] ||
   fail "users of one claim are on several nodes"
+sound
+
+say "a pod that asks for a resource of a class gets a claim, which ends with the pod"
+expect deleted k delete pods --all -n team
+within 60 claims 0
+expect created from "
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: small.example.com}
+spec:
+  extendedResourceName: nvidia.com/mig-1g.10gb
+  selectors:
+  - cel: {expression: \"device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].profile == '1g.10gb'\"}
+$(pods 15 slice none | sed '/resourceClaims:/d; s#{claims: [[]{name: gpu}[]]}#{limits: {nvidia.com/mig-1g.10gb: 1}}#')" k create
+within 60 bound slice 14
+within 20 claims 14
+sound
+one=$(k get pods -n team -o 'jsonpath={.items[?(@.spec.nodeName)].metadata.name}' | cut -d' ' -f1)
+expect "^$one-extended-resources-" k get pod "$one" -n team -o 'jsonpath={.status.extendedResourceClaimStatus.resourceClaimName}'
+expect '"requestName":"container-0-request-0","resourceName":"nvidia.com/mig-1g.10gb"' \
+  k get pod "$one" -n team -o 'jsonpath={.status.extendedResourceClaimStatus.requestMappings}'
+expect deleted k delete pod "$one" -n team
+within 60 bound slice 14
 sound
 
 say "a pod without its claim, or with one that nothing can serve, waits with the reason"

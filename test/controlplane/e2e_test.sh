@@ -118,7 +118,7 @@ needless=$(comm -23 \
   <(used nos-gpu-partitioner) | grep -vxE "$rarely|$unserved")
 needless+=$(comm -23 <(granted clusterrole/nos-mig-agent | sort -u) <(used nos-mig-agent) | grep -vxE "$rarely")
 # No volume was bound, no pod evicted, and no claim of devices allocated.
-claims='patch resourceclaims(/status|/binding)?'
+claims='patch resourceclaims(/status|/binding)?|(create|delete) resourceclaims'
 needless+=$(comm -23 \
   <({ granted clusterrole/nos-scheduler; granted role/nos-scheduler; } | sort -u) \
   <(used nos-scheduler) |

@@ -22,7 +22,7 @@ class AllocatedDevices final : public quota::ClaimCharges {
   explicit AllocatedDevices(const cluster::ClusterContext& around) : around_(around) {}
   quota::Amounts Of(const cluster::Pod& pod) const override {
     quota::Amounts charge;
-    for (const std::string& key : dra::ClaimKeysOf(pod)) {
+    for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
       const dra::ResourceClaim* claim = around_.device_claims.Find(key);
       if (claim == nullptr || !claim->allocation || !dra::IsChargedFor(*claim, pod)) continue;
       quota::Add(dra::CountsOf(*claim, *claim->allocation), charge);

@@ -21,6 +21,25 @@ bool IsUncertain(const Status& status) {
   return status.code() == Code::kDeadline || status.code() == Code::kUnavailable;
 }
 
+// Where the API server keeps the object that the request wrote.
+std::string PathOfWritten(const kube::ApiRequest& write, const Json& answer) {
+  if (write.method != "POST") return write.path;
+  return fmt::format("{}/{}", write.path, FindString(answer, "metadata", "name"));
+}
+
+// The API server drops fields of a feature that is switched off, without an error.
+Status CheckStored(const kube::ApiRequest& write, const Json& answer) {
+  const Json* status = Find(write.body, "status");
+  const Json* stored = Find(answer, "status");
+  if (status == nullptr || !status->is_object() || stored == nullptr) return Status::Ok();
+  for (const auto& [field, value] : status->get_object()) {
+    if (value.is_null() || Find(*stored, field) != nullptr) continue;
+    return Invalid(fmt::format("the API server has dropped status.{} of {}: a feature gate is off",
+                               std::string_view(field), write.path));
+  }
+  return Status::Ok();
+}
+
 // The node to which the API server has bound the pod, "" if none. It lists, because the scheduler's
 // role may not get pods. Error: kNotFound.
 Result<std::string> NodeOf(const cluster::Pod& pod, kube::Client& client) {
@@ -340,8 +359,12 @@ void BindingCycle::SendWrites(Binding& binding, std::vector<kube::ApiRequest> wr
     auto call = [results = results_, key = binding.pod->Key(), attempt = binding.attempt,
                  write = std::move(write)](kube::Client& with) {
       const Result<Json> written = with.Send(write);
-      Answer answer{key, attempt, Answer::To::kPreBind, written.status(), {}, write.path, {}};
-      if (written.ok()) answer.version = FindString(*written, "metadata", "resourceVersion");
+      Answer answer{key, attempt, Answer::To::kPreBind, written.status(), {}, {}, {}};
+      if (written.ok()) {
+        answer.status = CheckStored(write, *written);
+        answer.path = PathOfWritten(write, *written);
+        answer.version = FindString(*written, "metadata", "resourceVersion");
+      }
       results->Put(std::move(answer));
     };
     Post(workers_, client, std::move(call));

@@ -37,11 +37,13 @@ bool IsGpuResource(cluster::ResourceId id) {
 cluster::ResourceVector Unreported(const cluster::Pod& pod,
                                    const cluster::ClusterSnapshot& snapshot) {
   cluster::ResourceVector held;
+  const cluster::NodeInfo* node = snapshot.Find(pod.node_name);
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   for (const auto& [id, amount] : requests.entries()) {
-    if (IsGpuResource(id) && amount > 0) held.Set(id, amount);
+    const bool by_claim =
+        !pod.extended_claim.empty() && node != nullptr && node->allocatable.Get(id) <= 0;
+    if (IsGpuResource(id) && amount > 0 && !by_claim) held.Set(id, amount);
   }
-  const cluster::NodeInfo* node = snapshot.Find(pod.node_name);
   if (held.entries().empty() || node == nullptr) return held;
   // The node's snapshot no longer has the holder's name, so it is read again.
   const cluster::NodeGpus reported = cluster::ReadNodeGpus(*node->node, snapshot.catalogue());
@@ -68,6 +70,7 @@ DepartedPods::Pod MakeStandIn(const cluster::Pod& pod, const cluster::ResourceVe
   stand_in->meta.deleted = now;
   stand_in->node_name = pod.node_name;
   stand_in->claims = pod.claims;
+  stand_in->extended_claim = pod.extended_claim;
   stand_in->priority = pod.priority;
   stand_in->phase = "Running";
   cluster::Condition ending;
@@ -169,7 +172,7 @@ std::vector<DepartedPods::Pod> DepartedPods::OnClaims() {
   std::vector<std::string> over;
   for (const auto& [key, stand_in] : stand_ins_) {
     const cluster::Pod& pod = *stand_in.pod;
-    const bool claims_only = !pod.claims.empty() && !HoldsAny(cluster::RequestsOf(pod));
+    const bool claims_only = pod.HasClaims() && !HoldsAny(cluster::RequestsOf(pod));
     if (claims_only && !HoldsClaims(pod)) over.push_back(key);
   }
   return Remove(over);

@@ -53,7 +53,7 @@ void PodPlacer::PostFilter(const Pod& pod, kube::Client& client) const {
   for (kube::ApiRequest& write : framework.PostFilter(*pod, engine_.snapshot())) {
     Post(workers_, client, [key = pod->Key(), write = std::move(write)](kube::Client& with) {
       const Status written = with.Send(write).status();
-      if (written.ok()) return;
+      if (written.ok() || written.code() == Code::kNotFound) return;
       Log(LogLevel::kWarn, "failed to release devices of Pod",
           {{"pod", key}, {"error", written.ToString()}});
     });

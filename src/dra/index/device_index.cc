@@ -12,17 +12,19 @@ namespace {
 using cluster::NodeInfo;
 using cluster::Pod;
 
-// Pods with claims that are on `node` and not on `other`.
-std::vector<const Pod*> OnlyOn(const NodeInfo& node, const NodeInfo* other) {
+// Pods that take devices and are on `node` and not on `other`.
+template <typename TakesDevices>
+std::vector<const Pod*> OnlyOn(const NodeInfo& node, const NodeInfo* other,
+                               const TakesDevices& takes_devices) {
   std::set<std::string_view> uids;
   if (other != nullptr) {
     for (const auto& pod : other->pods) {
-      if (!pod->claims.empty()) uids.insert(pod->meta.uid);
+      if (takes_devices(*pod)) uids.insert(pod->meta.uid);
     }
   }
   std::vector<const Pod*> pods;
   for (const auto& pod : node.pods) {
-    if (!pod->claims.empty() && !uids.contains(pod->meta.uid)) pods.push_back(pod.get());
+    if (takes_devices(*pod) && !uids.contains(pod->meta.uid)) pods.push_back(pod.get());
   }
   return pods;
 }
@@ -32,6 +34,14 @@ const std::string& NodeOf(const ResourceSlice& slice) { return slice.nodes.node_
 }  // namespace
 
 std::vector<std::string> ClaimKeysOf(const Pod& pod) {
+  std::vector<std::string> keys = SpecClaimKeysOf(pod);
+  if (pod.extended_claim.empty()) return keys;
+  std::string key = pod.meta.ns + "/" + pod.extended_claim;
+  if (std::ranges::find(keys, key) == keys.end()) keys.push_back(std::move(key));
+  return keys;
+}
+
+std::vector<std::string> SpecClaimKeysOf(const Pod& pod) {
   std::vector<std::string> keys;
   for (const cluster::PodClaim& claim : pod.claims) {
     if (claim.claim.empty()) continue;
@@ -65,8 +75,11 @@ class DeviceIndex::Supposition {
     const NodeInfo* base =
         index.base_ == nullptr ? nullptr : index.base_->Find(node.node->meta.name);
     if (base == &node || index.base_ == nullptr) return;
-    if (base != nullptr) Release(OnlyOn(*base, &node), node);
-    for (const Pod* pod : OnlyOn(node, base)) Add(*pod, node, find_class);
+    const auto takes_devices = [&](const Pod& pod) {
+      return pod.HasClaims() || !index.extended_.ServedFor(pod).empty();
+    };
+    if (base != nullptr) Release(OnlyOn(*base, &node, takes_devices), node);
+    for (const Pod* pod : OnlyOn(node, base, takes_devices)) Add(*pod, node, find_class);
   }
   ~Supposition() {
     for (const std::string& uid : added_) index_.inventory_.Release(uid);
@@ -112,6 +125,11 @@ class DeviceIndex::Supposition {
           claim != nullptr && !claim->allocation && index_.FindAssumed(key) == nullptr;
       if (waits && std::ranges::find(added_, claim->uid) == added_.end()) claims.push_back(claim);
     }
+    if (pod.extended_claim.empty()) {
+      if (Claim made = index_.extended_.ClaimFor(pod, node).claim) {
+        claims.push_back(std::move(made));
+      }
+    }
     if (claims.empty()) return;
     const PreparedClaims prepared(claims, find_class, index_.features());
     if (prepared.fault()) return;
@@ -141,6 +159,8 @@ DeviceIndex::DeviceIndex(const Features& features,
 void DeviceIndex::Reset(const cluster::ClusterContext& around) {
   std::vector<std::string> gone;
   for (const auto& [key, held] : claims_) {
+    const bool in_doubt = held.assumed && held.assumed->doubtful;
+    if (held.is_new && !in_doubt) continue;  // being created
     if (around.device_claims.Find(key) == nullptr) gone.push_back(key);
   }
   for (const std::string& key : gone) SetClaim(key, nullptr);
@@ -152,6 +172,7 @@ void DeviceIndex::Reset(const cluster::ClusterContext& around) {
   for (const auto& [name, slice] : around.device_slices.rows()) SetSlice(name, slice);
   for (const auto& [key, claim] : around.device_claims.rows()) SetClaim(key, claim);
   Follow(kTaintRuleKind, "", around);
+  Follow(kClassKind, "", around);
 }
 
 DeviceIndex::Affected DeviceIndex::Follow(std::string_view kind, const std::string& key,
@@ -163,6 +184,7 @@ DeviceIndex::Affected DeviceIndex::Follow(std::string_view kind, const std::stri
     for (const auto& [name, rule] : around.device_taint_rules.rows()) rules.push_back(*rule);
     inventory_.SetTaintRules(std::move(rules));
   }
+  if (kind == kClassKind) extended_ = ExtendedResources(around.device_classes);
   most_.clear();
   return {true, {}};
 }
@@ -191,7 +213,8 @@ DeviceIndex::Affected DeviceIndex::SetSlice(const std::string& name,
   return affected;
 }
 
-// An allocation that is stored as it was assumed changes nothing.
+// An allocation that is stored as it was assumed changes nothing. A new claim keeps its assumption
+// when the API server has created it.
 DeviceIndex::Affected DeviceIndex::SetClaim(const std::string& key, const Claim& claim) {
   Affected affected;
   const auto add = [&](const Allocation& of) {
@@ -199,15 +222,16 @@ DeviceIndex::Affected DeviceIndex::SetClaim(const std::string& key, const Claim&
     node.empty() ? void(affected.all = true) : affected.nodes.push_back(node);
   };
   const auto known = claims_.find(key);
-  Held next{claim, {}};
+  Held next{claim, {}, false};
   if (known != claims_.end()) {
     Held& before = known->second;
-    const bool successor = claim == nullptr || claim->uid != before.claim->uid;
+    const bool created = claim != nullptr && before.is_new;
+    const bool successor = claim == nullptr || (claim->uid != before.claim->uid && !created);
     if (!successor && !claim->allocation) next.assumed = before.assumed;
     const Allocation* had = before.allocation();
     const Allocation* has = claim == nullptr ? nullptr : next.allocation();
     const bool same =
-        !successor && had != nullptr && has != nullptr && had->devices == has->devices;
+        !successor && !created && had != nullptr && has != nullptr && had->devices == has->devices;
     if (had != nullptr && !same) {
       inventory_.Release(before.claim->uid);
       add(*had);
@@ -239,11 +263,18 @@ void DeviceIndex::Assume(const std::string& key, const Allocation& allocation,
   held.assumed = {allocation, pod_uid, false};
 }
 
+void DeviceIndex::AssumeNew(const Claim& claim, const Allocation& allocation,
+                            const std::string& pod_uid) {
+  claims_.emplace(claim->Key(), Held{claim, {}, true});
+  Assume(claim->Key(), allocation, pod_uid);
+}
+
 void DeviceIndex::Withdraw(const std::string& key) {
   const auto found = claims_.find(key);
   if (found == claims_.end() || !found->second.assumed) return;
   inventory_.Release(found->second.claim->uid);
   found->second.assumed.reset();
+  if (found->second.is_new) claims_.erase(found);
 }
 
 const DeviceIndex::Assumption* DeviceIndex::FindAssumed(const std::string& key) const {

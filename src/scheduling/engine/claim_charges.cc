@@ -6,7 +6,7 @@ namespace nos::scheduling {
 
 quota::Amounts ClaimCharges::Of(const cluster::Pod& pod) const {
   quota::Amounts charge;
-  for (const std::string& key : dra::ClaimKeysOf(pod)) {
+  for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
     const auto& claim = devices_->FindClaim(key);
     if (claim == nullptr || !dra::IsChargedFor(*claim, pod)) continue;
     quota::Add(CountsOf(*claim, pod), charge);

@@ -61,7 +61,7 @@ KindTable& KindTables::For(const Framework& framework, const Pod& pod,
                            const ClusterSnapshot& snapshot, const CycleState& precomputed,
                            uint64_t around) {
   std::string text = KindBesideClaims(*pod);
-  if (!pod->claims.empty()) AppendClaims(*pod, snapshot.around(), text);
+  if (DynamicResources().Concerns(*pod)) AppendClaims(*pod, snapshot.around(), text);
   const Framework* profile = &framework;
   text.append(reinterpret_cast<const char*>(&profile), sizeof(const Framework*));
   auto found = kinds_.find(text);

@@ -134,7 +134,12 @@ Result<Action> ParseDeviceClass(Words& words) {
     NOS_ASSIGN(const std::string expression, TakeQuoted(words, "\"an expression\""));
     selectors.push_back(Selector(expression));
   }
-  if (!selectors.empty()) put.spec = JsonObject{{"selectors", std::move(selectors)}};
+  JsonObject spec;
+  if (!selectors.empty()) spec["selectors"] = std::move(selectors);
+  if (words.TakeIf("serves")) {
+    NOS_ASSIGN(spec["extendedResourceName"], words.Require("the name of an extended resource"));
+  }
+  put.spec = std::move(spec);
   return Action(std::move(put));
 }
 

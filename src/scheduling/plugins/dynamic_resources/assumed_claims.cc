@@ -16,18 +16,17 @@ namespace {
 using dra::ResourceClaim;
 
 const codec::Resource kClaims{"resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", true};
-// Kubernetes' finalizer for claims in use.
-constexpr std::string_view kFinalizer = "resource.kubernetes.io/delete-protection";
+const codec::Resource kPods{"", "v1", "pods", "Pod", true};
 
 std::string PathOf(const ResourceClaim& claim, std::string_view subresource = "") {
   return codec::PathOf(kClaims, claim.ns, claim.name, subresource);
 }
 
 // A strategic merge patch adds to lists of finalizers and users. The uid protects a successor of
-// the same name.
+// the same name; the one of a claim that was just created is not known.
 codec::ApiRequest Patch(const ResourceClaim& claim, std::string path, JsonObject metadata,
                         JsonObject rest = {}) {
-  metadata["uid"] = claim.uid;
+  if (!claim.resource_version.empty()) metadata["uid"] = claim.uid;
   rest["metadata"] = std::move(metadata);
   codec::ApiRequest request;
   request.method = "PATCH";
@@ -38,11 +37,12 @@ codec::ApiRequest Patch(const ResourceClaim& claim, std::string path, JsonObject
 }
 
 bool IsProtected(const ResourceClaim& claim) {
-  return std::ranges::find(claim.finalizers, kFinalizer) != claim.finalizers.end();
+  return std::ranges::find(claim.finalizers, dra::kClaimFinalizer) != claim.finalizers.end();
 }
 
 codec::ApiRequest ProtectWrite(const ResourceClaim& claim) {
-  return Patch(claim, PathOf(claim), {{"finalizers", JsonArray{std::string(kFinalizer)}}});
+  return Patch(claim, PathOf(claim),
+               {{"finalizers", JsonArray{std::string(dra::kClaimFinalizer)}}});
 }
 
 bool HasConditions(const dra::Allocation& allocation) {
@@ -85,10 +85,42 @@ Progress CheckConditions(const ResourceClaim& claim, const dra::Allocation& allo
   return progress;
 }
 
-std::vector<codec::ApiRequest> ProtectWrites(const AssumedClaims& assumed) {
+codec::ApiRequest CreateWrite(const ResourceClaim& claim, const cluster::Pod& pod) {
+  codec::ApiRequest request;
+  request.method = "POST";
+  request.path = codec::PathOf(kClaims, claim.ns);
+  request.content_type = "application/json";
+  request.body = dra::WriteExtendedClaim(claim, pod);
+  return request;
+}
+
+// Names the pod's claim for extended resources, for the kubelet.
+codec::ApiRequest PodWrite(const AssumedClaims::Change& change, const cluster::Pod& pod) {
+  JsonArray mappings;
+  for (const dra::ExtendedClaim::Mapping& mapping : change.mappings) {
+    mappings.push_back(JsonObject{{"containerName", mapping.container},
+                                  {"resourceName", mapping.resource},
+                                  {"requestName", mapping.request}});
+  }
+  JsonObject status{{"resourceClaimName", change.claim->name},
+                    {"requestMappings", std::move(mappings)}};
+  codec::ApiRequest request;
+  request.method = "PATCH";
+  request.path = codec::PathOf(kPods, pod.meta.ns, pod.meta.name, "status");
+  request.content_type = "application/strategic-merge-patch+json";
+  request.body =
+      JsonObject{{"metadata", JsonObject{{"uid", pod.meta.uid}}},
+                 {"status", JsonObject{{"extendedResourceClaimStatus", std::move(status)}}}};
+  return request;
+}
+
+std::vector<codec::ApiRequest> ProtectWrites(const AssumedClaims& assumed,
+                                             const cluster::Pod& pod) {
   std::vector<codec::ApiRequest> writes;
   for (const AssumedClaims::Change& change : assumed.changes) {
-    if (change.allocates && !IsProtected(*change.claim)) {
+    if (change.creates()) {
+      writes.push_back(CreateWrite(*change.claim, pod));
+    } else if (change.allocates && !IsProtected(*change.claim)) {
       writes.push_back(ProtectWrite(*change.claim));
     }
   }
@@ -109,6 +141,7 @@ std::vector<codec::ApiRequest> StatusWrites(const AssumedClaims& assumed, const 
   std::vector<codec::ApiRequest> writes;
   for (const AssumedClaims::Change& change : assumed.changes) {
     const std::string& version = VersionOf(*change.claim, versions);
+    if (change.creates()) writes.push_back(PodWrite(change, pod));
     if (change.allocates) {
       dra::Allocation allocation = change.allocation;
       if (HasConditions(allocation)) allocation.time = now;
@@ -137,7 +170,7 @@ Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
   Progress writes{Progress::Kind::kWaits, "WaitsForDevices", "resourceclaims are being written"};
   if (assumed.stage == AssumedClaims::Stage::kNew) {
     assumed.stage = AssumedClaims::Stage::kProtected;
-    writes.writes = ProtectWrites(assumed);
+    writes.writes = ProtectWrites(assumed, pod);
     if (!writes.writes.empty()) return writes;
   }
   if (assumed.stage == AssumedClaims::Stage::kProtected) {
@@ -149,7 +182,12 @@ Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
   for (const AssumedClaims::Change& change : assumed.changes) {
     if (!HasConditions(change.allocation)) continue;
     const ResourceClaim* claim = around.device_claims.Find(change.claim->Key());
-    if (claim == nullptr || claim->uid != change.claim->uid) {
+    if (claim == nullptr && change.creates()) {
+      waits = {Progress::Kind::kWaits, "WaitsForDevices",
+               fmt::format("resourceclaim \"{}\" was created", change.claim->Key())};
+      continue;
+    }
+    if (claim == nullptr || (claim->uid != change.claim->uid && !change.creates())) {
       return Failed(fmt::format("resourceclaim \"{}\" is gone", change.claim->Key()));
     }
     Progress progress = CheckConditions(*claim, change.allocation);
@@ -165,6 +203,20 @@ Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
   }
   waits.until = assumed.until;
   return waits;
+}
+
+std::vector<codec::ApiRequest> DeleteWrites(const ResourceClaim& claim) {
+  codec::ApiRequest release = Patch(
+      claim, PathOf(claim),
+      {{"$deleteFromPrimitiveList/finalizers", JsonArray{std::string(dra::kClaimFinalizer)}}});
+  codec::ApiRequest remove;
+  remove.method = "DELETE";
+  remove.path = PathOf(claim);
+  remove.content_type = "application/json";
+  remove.body = JsonObject{{"apiVersion", "v1"},
+                           {"kind", "DeleteOptions"},
+                           {"preconditions", JsonObject{{"uid", claim.uid}}}};
+  return {std::move(release), std::move(remove)};
 }
 
 codec::ApiRequest ClearWrite(const ResourceClaim& claim) {

@@ -20,9 +20,13 @@ struct AssumedClaims {
     std::shared_ptr<const dra::ResourceClaim> claim;  // when it was chosen
     dra::Allocation allocation;
     bool allocates = false;  // otherwise devices are allocated, and the pod becomes a user
+    // Of a claim that is to be created for extended resources; empty for all others.
+    std::vector<dra::ExtendedClaim::Mapping> mappings{};
+    bool creates() const { return !mappings.empty(); }
   };
   std::vector<Change> changes;
-  // kWritten: all answers were positive.
+  // kProtected: claims exist and have the finalizer, or it is being written. kWritten: the same for
+  // allocations.
   enum class Stage { kNew, kProtected, kWritten } stage = Stage::kNew;
   std::optional<Time> until;  // for binding conditions
 };
@@ -39,5 +43,8 @@ codec::ApiRequest StatusWrite(const dra::ResourceClaim& claim, const std::string
 
 // Takes the allocation of a claim back, which no other pod uses.
 codec::ApiRequest ClearWrite(const dra::ResourceClaim& claim);
+
+// Delete a claim that was created for extended resources, in any order.
+std::vector<codec::ApiRequest> DeleteWrites(const dra::ResourceClaim& claim);
 
 }  // namespace nos::scheduling

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -33,20 +34,50 @@ struct OwnIndex {
   DeviceIndex index;
 };
 
+// The claims to be allocated on a node.
+struct OpenClaims {
+  dra::PreparedClaims prepared;
+  dra::ExtendedClaim extended;  // the last of them, if it has a claim
+};
+
 // Kept in CycleState.
 struct Wanted {
   WantedClaims claims;
-  std::shared_ptr<const dra::PreparedClaims> open;  // null: nothing is to be allocated
+  std::shared_ptr<const OpenClaims> open;  // those of the spec; null: nothing is to be allocated
   cluster::Table<dra::DeviceClass> classes;
   std::shared_ptr<DeviceIndex> index;
   // By node: the order among equal scores, when the node was scored last.
   std::shared_ptr<std::unordered_map<std::string, uint64_t>> orders;
+  // With claims for extended resources, by which of `claims.extended` a node does not offer.
+  using OpenByMissing = std::map<std::vector<bool>, std::shared_ptr<const OpenClaims>>;
+  std::shared_ptr<OpenByMissing> open_by_missing;
 
-  // The devices that the open claims would get. REQUIRES: open != nullptr.
-  AllocationOutcome Best(const cluster::NodeInfo& node) const {
+  bool MayAllocate() const { return open != nullptr || !claims.extended.empty(); }
+  // The claims to be allocated on this node; null: none.
+  std::shared_ptr<const OpenClaims> OpenOn(const Pod& pod, const cluster::NodeInfo& node) const {
+    if (claims.extended.empty()) return open;
+    std::vector<bool> missing;
+    for (const std::string& resource : claims.extended) {
+      missing.push_back(!dra::Offers(node, resource));
+    }
+    const auto [known, added] = open_by_missing->try_emplace(std::move(missing), open);
+    if (added) {
+      dra::ExtendedClaim extended = index->extended().ClaimFor(pod, node);
+      if (extended.claim != nullptr) known->second = Prepare(std::move(extended));
+    }
+    return known->second;
+  }
+  std::shared_ptr<const OpenClaims> Prepare(dra::ExtendedClaim extended) const {
+    std::vector<WantedClaims::Claim> all = claims.open;
+    if (extended.claim != nullptr) all.push_back(extended.claim);
+    return std::make_shared<const OpenClaims>(OpenClaims{
+        dra::PreparedClaims(std::move(all), FindClass(), index->features()), std::move(extended)});
+  }
+  // The devices that the open claims would get.
+  AllocationOutcome Best(const OpenClaims& on_node, const cluster::NodeInfo& node) const {
     dra::AllocationOptions options;
     options.ranking = &index->ranking();
-    return index->Allocate(*open, node, FindClass(), options);
+    return index->Allocate(on_node.prepared, node, FindClass(), options);
   }
   dra::FindClass FindClass() const {
     return [this](const std::string& name) { return classes.Share(name); };
@@ -106,13 +137,16 @@ std::variant<Wanted, Verdict> Prepare(const Pod& pod, const cluster::ClusterSnap
   const cluster::ClusterContext& around = snapshot.around();
   auto found = FindWantedClaims(pod, around);
   if (auto* verdict = std::get_if<Verdict>(&found)) return std::move(*verdict);
-  Wanted wanted{std::get<WantedClaims>(std::move(found)), nullptr, around.device_classes,
-                IndexOf(snapshot), nullptr};
+  Wanted wanted{std::get<WantedClaims>(std::move(found)),
+                nullptr,
+                around.device_classes,
+                IndexOf(snapshot),
+                nullptr,
+                std::make_shared<Wanted::OpenByMissing>()};
   if (auto verdict = AdoptAssumed(pod, *wanted.index, wanted.claims)) return *std::move(verdict);
   if (wanted.claims.open.empty()) return wanted;
-  wanted.open = std::make_shared<const dra::PreparedClaims>(wanted.claims.open, wanted.FindClass(),
-                                                            wanted.index->features());
-  if (wanted.open->fault()) return VerdictOf(*wanted.open->fault());
+  wanted.open = wanted.Prepare({});
+  if (wanted.open->prepared.fault()) return VerdictOf(*wanted.open->prepared.fault());
   return wanted;
 }
 
@@ -136,7 +170,8 @@ Verdict DynamicResources::PreEnqueue(const Pod& pod) const {
 }
 
 bool DynamicResources::ConcernsIn(const cluster::ClusterSnapshot& snapshot, const Pod& pod) const {
-  return Concerns(pod) && KnowsDevices(snapshot.around());
+  if (!KnowsDevices(snapshot.around())) return false;
+  return !pod.claims.empty() || !ExtendedResourcesOf(pod, snapshot.around()).empty();
 }
 
 PreFilterPlugin::Outcome DynamicResources::PreFilter(const Pod& pod,
@@ -162,7 +197,7 @@ PreFilterPlugin::Outcome DynamicResources::PreFilter(const Pod& pod,
   return outcome;
 }
 
-Verdict DynamicResources::Filter(const CycleState& state, const Pod&,
+Verdict DynamicResources::Filter(const CycleState& state, const Pod& pod,
                                  const cluster::NodeInfo& node) const {
   const auto* wanted = state.Get<Wanted>();
   if (wanted == nullptr) return Verdict::Fits();
@@ -170,23 +205,27 @@ Verdict DynamicResources::Filter(const CycleState& state, const Pod&,
     return Verdict::Unresolvable(codes::kDevicesElsewhere,
                                  "resourceclaim not available on the node");
   }
-  if (wanted->open == nullptr) return Verdict::Fits();
-  return VerdictOf(wanted->index->Allocate(*wanted->open, node, wanted->FindClass()));
+  if (!wanted->claims.leftover.fits()) return wanted->claims.leftover;
+  const auto open = wanted->OpenOn(pod, node);
+  if (open == nullptr) return Verdict::Fits();
+  if (open->prepared.fault()) return VerdictOf(*open->prepared.fault());
+  return VerdictOf(wanted->index->Allocate(open->prepared, node, wanted->FindClass()));
 }
 
 bool DynamicResources::PreScore(const Pod&, const cluster::ClusterSnapshot&, Nodes,
                                 CycleState& state) const {
   auto* wanted = state.Get<Wanted>();
-  if (wanted == nullptr || wanted->open == nullptr) return false;
+  if (wanted == nullptr || !wanted->MayAllocate()) return false;
   wanted->orders = std::make_shared<std::unordered_map<std::string, uint64_t>>();
   return true;
 }
 
-int64_t DynamicResources::Score(const CycleState& state, const Pod&,
+int64_t DynamicResources::Score(const CycleState& state, const Pod& pod,
                                 const cluster::NodeInfo& node) const {
   const auto* wanted = state.Get<Wanted>();
-  if (wanted == nullptr || wanted->open == nullptr) return 0;
-  const AllocationOutcome outcome = wanted->Best(node);
+  const auto open = wanted == nullptr ? nullptr : wanted->OpenOn(pod, node);
+  if (open == nullptr) return 0;
+  const AllocationOutcome outcome = wanted->Best(*open, node);
   if (outcome.kind != AllocationOutcome::Kind::kAllocated) return kUnscored;
   if (wanted->orders != nullptr) {
     (*wanted->orders)[node.node->meta.name] =
@@ -217,6 +256,7 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
   auto prepared = Prepare(pod, snapshot);
   if (auto* verdict = std::get_if<Verdict>(&prepared)) return std::move(*verdict);
   const Wanted& wanted = std::get<Wanted>(prepared);
+  if (!wanted.claims.leftover.fits()) return wanted.claims.leftover;
   const cluster::NodeInfo* info = snapshot.Find(node);
   if (info == nullptr) {
     return Verdict::Unresolvable("NodeNotFound", fmt::format("node \"{}\" is gone", node));
@@ -226,11 +266,16 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
     const bool unsure = wanted.index->FindAssumed(claim->Key()) != nullptr;
     assumed.changes.push_back({claim, *claim->allocation, unsure});
   }
-  if (wanted.open != nullptr) {
-    const AllocationOutcome outcome = wanted.Best(*info);
+  if (const auto open = wanted.OpenOn(pod, *info)) {
+    if (open->prepared.fault()) return VerdictOf(*open->prepared.fault());
+    const AllocationOutcome outcome = wanted.Best(*open, *info);
     if (outcome.kind != AllocationOutcome::Kind::kAllocated) return VerdictOf(outcome);
     for (size_t i = 0; i < wanted.claims.open.size(); ++i) {
       assumed.changes.push_back({wanted.claims.open[i], outcome.allocations[i], true});
+    }
+    if (open->extended.claim != nullptr) {
+      assumed.changes.push_back(
+          {open->extended.claim, outcome.allocations.back(), true, open->extended.mappings});
     }
   }
   for (const AssumedClaims::Change& change : assumed.changes) {
@@ -238,7 +283,11 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
     const std::string key = change.claim->Key();
     if (shared != nullptr) {
       wanted.index->Withdraw(key);
-      wanted.index->Assume(key, change.allocation, pod.meta.uid);
+      if (change.creates()) {
+        wanted.index->AssumeNew(change.claim, change.allocation, pod.meta.uid);
+      } else {
+        wanted.index->Assume(key, change.allocation, pod.meta.uid);
+      }
     } else {  // the snapshot is the only record
       auto after = std::make_shared<dra::ResourceClaim>(*change.claim);
       after->allocation = change.allocation;
@@ -262,6 +311,8 @@ void DynamicResources::Unreserve(const Pod&, std::string_view, cluster::ClusterS
     if (const auto& index = snapshot.around().devices; index != nullptr) {
       const bool written = assumed->stage == AssumedClaims::Stage::kWritten;
       written ? index->SetDoubtful(key) : index->Withdraw(key);
+    } else if (change.creates()) {
+      snapshot.ChangeContext(false).device_claims.Set(key, nullptr);
     } else {
       snapshot.ChangeContext(false).device_claims.Set(key, change.claim);
     }
@@ -285,7 +336,10 @@ Progress DynamicResources::PreBind(const Pod& pod, std::string_view,
 std::vector<codec::ApiRequest> DynamicResources::PostFilter(
     const Pod& pod, const cluster::ClusterSnapshot& snapshot) const {
   std::vector<codec::ApiRequest> writes;
-  for (const std::string& key : dra::ClaimKeysOf(pod)) {
+  if (const auto claim = FindExtendedClaim(pod, snapshot.around())) {
+    if (dra::IsExtendedClaim(*claim)) writes = DeleteWrites(*claim);
+  }
+  for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
     const dra::ResourceClaim* claim = snapshot.around().device_claims.Find(key);
     if (claim == nullptr || claim->deleted) continue;
     if (IsAllocatedTo(*claim, pod)) {
@@ -312,7 +366,7 @@ bool DynamicResources::MayHelp(const ClusterEvent& event, const Pod& pod) const 
              event.node_before->meta.labels != event.node->meta.labels;
     case kPodLeft: {
       const Pod* left = event.pod_before ? event.pod_before.get() : event.pod.get();
-      return left == nullptr || !left->claims.empty();
+      return left == nullptr || left->HasClaims();
     }
     case kContext:
       break;
@@ -330,11 +384,16 @@ bool DynamicResources::MayHelp(const ClusterEvent& event, const Pod& pod) const 
   const auto& changed = after != nullptr ? after : before;
   if (changed == nullptr) return true;  // the object is not known
   const std::vector<std::string> keys = dra::ClaimKeysOf(pod);
-  return std::ranges::find(keys, changed->Key()) != keys.end();
+  return std::ranges::find(keys, changed->Key()) != keys.end() ||
+         changed->Key() == dra::ExtendedClaimKey(pod);
 }
 
 void AppendClaims(const Pod& pod, const cluster::ClusterContext& around, std::string& kind) {
-  for (const std::string& key : dra::ClaimKeysOf(pod)) {
+  const bool extended = !ExtendedResourcesOf(pod, around).empty();
+  if (const auto claim = extended ? FindExtendedClaim(pod, around) : nullptr) {
+    kind += '@' + claim->Key() + claim->uid;
+  }
+  for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
     const auto& claim = around.device_claims.Share(key);
     const bool assumed = around.devices != nullptr && around.devices->FindAssumed(key) != nullptr;
     const bool open = claim != nullptr && !claim->allocation && !claim->deleted && !assumed;

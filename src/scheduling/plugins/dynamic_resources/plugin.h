@@ -1,7 +1,8 @@
 // Gives pods the devices that they claim (spec.resourceClaims), of any driver.
 //
 // Semantics: kube-scheduler's DynamicResources as of Kubernetes 1.37; src/dra lists the
-// differences. Extended resources that a DeviceClass maps are not served.
+// differences. For extended resources that a DeviceClass serves, the plugin creates a claim on a
+// node that does not offer them (dra/extended_resources.h).
 //
 // Devices and nodes are chosen where GPUs stay most useful (dra/least_loss.h), as GpuPacking does
 // for slices of device plugins. The score is kMaxScore on the best node. It decreases by one for
@@ -10,6 +11,7 @@
 // free slots left, then the most instances.
 #pragma once
 
+#include "dra/extended_resources.h"
 #include "scheduling/plugin.h"
 
 namespace nos::scheduling {
@@ -39,7 +41,9 @@ class DynamicResources final : public PreEnqueuePlugin,
   // Classes, taint rules and devices that several nodes can use are in the cluster context. A
   // change of devices or claims that concerns one node arrives as a change of that node.
   DependsOn Dependence() const override { return DependsOn::kCluster; }
-  bool Concerns(const cluster::Pod& pod) const override { return !pod.claims.empty(); }
+  bool Concerns(const cluster::Pod& pod) const override {
+    return !pod.claims.empty() || dra::AsksForExtendedResources(pod);
+  }
   bool ConcernsIn(const cluster::ClusterSnapshot& snapshot, const cluster::Pod& pod) const override;
   Verdict Filter(const CycleState& state, const cluster::Pod& pod,
                  const cluster::NodeInfo& node) const override;

@@ -23,10 +23,44 @@ dra::FindClass ClassesOf(const cluster::ClusterContext& around) {
   return [&around](const std::string& name) { return around.device_classes.Share(name); };
 }
 
+std::vector<std::string> ExtendedResourcesOf(const cluster::Pod& pod,
+                                             const cluster::ClusterContext& around) {
+  if (!dra::AsksForExtendedResources(pod)) return {};
+  if (around.devices != nullptr) return around.devices->extended().ServedFor(pod);
+  return dra::ExtendedResources(around.device_classes).ServedFor(pod);
+}
+
+std::shared_ptr<const dra::ResourceClaim> FindExtendedClaim(const cluster::Pod& pod,
+                                                            const cluster::ClusterContext& around) {
+  if (auto claim = around.device_claims.Share(dra::ExtendedClaimKey(pod))) return claim;
+  if (pod.extended_claim.empty()) return nullptr;
+  return around.device_claims.Share(pod.meta.ns + "/" + pod.extended_claim);
+}
+
+namespace {
+
+// The devices of such a claim were chosen for a node that may no longer be the right one.
+Verdict VerdictOnLeftover(const cluster::Pod& pod, const cluster::ClusterContext& around) {
+  const auto claim = FindExtendedClaim(pod, around);
+  if (claim == nullptr) return Verdict::Fits();
+  if (dra::IsExtendedClaim(*claim)) {
+    return Verdict::Unresolvable(
+        codes::kResourceClaimDeleted,
+        fmt::format("resourceclaim \"{}\" of an earlier attempt is being deleted", claim->Key()));
+  }
+  return Verdict::Unresolvable(
+      codes::kResourceClaimInUse,
+      fmt::format("resourceclaim \"{}\" has the name that is needed for a claim for the pod's "
+                  "extended resources",
+                  claim->Key()));
+}
+
+}  // namespace
+
 std::variant<WantedClaims, Verdict> FindWantedClaims(const cluster::Pod& pod,
                                                      const cluster::ClusterContext& around) {
   WantedClaims wanted;
-  for (const std::string& key : dra::ClaimKeysOf(pod)) {
+  for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
     const auto& claim = around.device_claims.Share(key);
     if (claim == nullptr) {
       return Verdict::Unresolvable(codes::kResourceClaimNotFound,
@@ -48,6 +82,9 @@ std::variant<WantedClaims, Verdict> FindWantedClaims(const cluster::Pod& pod,
     }
     wanted.allocated.push_back(claim);
   }
+  wanted.extended = ExtendedResourcesOf(pod, around);
+  if (wanted.extended.empty()) return wanted;
+  wanted.leftover = VerdictOnLeftover(pod, around);
   return wanted;
 }
 

@@ -17,6 +17,12 @@ struct WantedClaims {
   using Claim = std::shared_ptr<const dra::ResourceClaim>;
   std::vector<Claim> allocated;  // before this pod, or for it in an earlier attempt
   std::vector<Claim> open;       // devices are to be allocated
+  // Extended resources that device classes serve: on a node that does not offer one itself, the pod
+  // needs a claim for it, which the scheduler creates.
+  std::vector<std::string> extended;
+  // Does not fit if a claim of an earlier attempt is in the way of a new one. While a pod is being
+  // bound that is its own claim.
+  Verdict leftover;
 };
 
 // True if the context has the objects of resource.k8s.io.
@@ -24,6 +30,13 @@ bool KnowsDevices(const cluster::ClusterContext& around);
 
 // Finds DeviceClasses by name. Refers to the context.
 dra::FindClass ClassesOf(const cluster::ClusterContext& around);
+
+// The extended resources of the pod that device classes serve.
+std::vector<std::string> ExtendedResourcesOf(const cluster::Pod& pod,
+                                             const cluster::ClusterContext& around);
+// A claim that an earlier attempt created for extended resources of the pod. Null: there is none.
+std::shared_ptr<const dra::ResourceClaim> FindExtendedClaim(const cluster::Pod& pod,
+                                                            const cluster::ClusterContext& around);
 
 // Verdict: why no node can serve the pod now.
 std::variant<WantedClaims, Verdict> FindWantedClaims(const cluster::Pod& pod,

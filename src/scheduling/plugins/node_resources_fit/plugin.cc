@@ -6,6 +6,7 @@
 #include "cluster/gpu_signs.h"
 #include "cluster/resource_names.h"
 #include "scheduling/packing/view.h"
+#include "scheduling/plugins/dynamic_resources/wanted_claims.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 #include "scheduling/plugins/node_resources_fit/gpu_nodes.h"
 
@@ -17,6 +18,8 @@ using cluster::ResourceVector;
 // State of PreFilter and PreScore.
 struct Asked {
   cluster::ResourceVector requests;
+  // Ids of requested resources that device classes serve on nodes that do not offer them.
+  std::vector<cluster::ResourceId> by_class{};
 };
 struct AskedForScore {
   std::vector<int64_t> amounts;
@@ -92,10 +95,24 @@ bool NodeResourcesFit::MayHelp(const ClusterEvent& event, const cluster::Pod& po
   }
 }
 
+// A name without an id is one of no node. If classes serve some of those and not others, no node
+// fits.
 PreFilterPlugin::Outcome NodeResourcesFit::PreFilter(const cluster::Pod& pod,
-                                                     const cluster::ClusterSnapshot&,
+                                                     const cluster::ClusterSnapshot& snapshot,
                                                      CycleState& state) const {
-  state.Set(Asked{RequestsThatCount(pod)});
+  Asked asked{RequestsThatCount(pod)};
+  const std::vector<std::string> served = ExtendedResourcesOf(pod, snapshot.around());
+  for (const std::string& name : served) {
+    const cluster::ResourceId id = cluster::InternAskedResource(name);
+    if (id != cluster::kUnknownResource) asked.by_class.push_back(id);
+  }
+  const auto is_served = [&](const std::string& name) {
+    return std::ranges::binary_search(served, name);
+  };
+  if (!served.empty() && std::ranges::all_of(UnknownThatCount(pod), is_served)) {
+    asked.by_class.push_back(cluster::kUnknownResource);
+  }
+  state.Set(std::move(asked));
   return {};
 }
 
@@ -104,7 +121,16 @@ Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& po
   const auto* asked = state.Get<Asked>();
   cluster::ResourceVector computed;
   if (asked == nullptr) computed = RequestsThatCount(pod);
-  const cluster::ResourceVector& requests = asked != nullptr ? asked->requests : computed;
+  const bool delegates = asked != nullptr && !asked->by_class.empty();
+  if (delegates) {
+    computed = asked->requests;
+    for (const cluster::ResourceId id : asked->by_class) {
+      const bool known = id != cluster::kUnknownResource;
+      if (!known || !dra::Offers(node, cluster::ResourceName(id))) computed.Set(id, 0);
+    }
+  }
+  const cluster::ResourceVector& requests =
+      asked != nullptr && !delegates ? asked->requests : computed;
   const Mig mig = options_.leaves_slices ? MigOn(node) : Mig::kCount;
   if (Fits(requests, node.allocatable, node.requested, mig)) return Verdict::Fits();
   const auto shortfalls = Shortfalls(requests, node.allocatable, node.requested, mig);

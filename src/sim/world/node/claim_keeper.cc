@@ -60,7 +60,7 @@ std::string NamePrefix(const std::string& pod, const std::string& reference) {
 }  // namespace
 
 Status ClaimKeeper::ReadUser(JsonSource json, User& to) {
-  Json references, statuses;
+  Json references, statuses, extended;
   const auto take = [](Cursor& value, Json& into) {
     if (auto tree = TreeOf(value); tree.ok()) into = std::move(*tree);
   };
@@ -84,6 +84,7 @@ Status ClaimKeeper::ReadUser(JsonSource json, User& to) {
       } else if (part == "status") {
         value.Members([&](std::string_view key, Cursor& field) {
           if (key == "resourceClaimStatuses") take(field, statuses);
+          if (key == "extendedResourceClaimStatus") take(field, extended);
           if (key != "phase") return;
           const std::string phase = StringOf(field);
           to.finished = phase == "Succeeded" || phase == "Failed";
@@ -91,6 +92,7 @@ Status ClaimKeeper::ReadUser(JsonSource json, User& to) {
       }
     });
   }));
+  to.extended = FindString(extended, "resourceClaimName");
   for (const Json& reference : ListOf(&references)) {
     Reference& one = to.references.emplace_back();
     one.name = FindString(reference, "name");
@@ -133,7 +135,11 @@ void ClaimKeeper::Watch() {
 
 void ClaimKeeper::OnPod(const std::string& key, const UserPtr& before, const UserPtr& after) {
   for (const UserPtr& pod : {before, after}) {
-    if (pod == nullptr || pod->references.empty()) continue;
+    if (pod == nullptr) continue;
+    if (!pod->extended.empty()) {
+      claims_due_[kube::KeyOf(pod->meta.ns, pod->extended)] = clock_.Now();
+    }
+    if (pod->references.empty()) continue;
     any_ = true;
     if (pod == after) pods_due_[key] = clock_.Now();
     for (const Reference& reference : pod->references) {

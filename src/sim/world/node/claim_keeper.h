@@ -54,6 +54,7 @@ class ClaimKeeper final : public Actor {
     std::string node;
     bool finished = false;
     std::vector<Reference> references;
+    std::string extended;  // the claim for extended resources, by the status
     // No container of it runs or will ever run.
     bool Done() const { return finished || (meta.deleted && node.empty()); }
   };

@@ -38,7 +38,11 @@ Result<Duration> ClaimManager::Prepare(const cluster::Pod& pod) {
     NOS_ASSIGN(const Duration ready, PrepareOne(pod, claim, made));
     longest = std::max(longest, ready);
   }
-  return longest;
+  const std::string_view extended =
+      FindString(object, "status", "extendedResourceClaimStatus", "resourceClaimName");
+  if (extended.empty()) return longest;
+  NOS_ASSIGN(const Duration ready, PrepareOne(pod, std::string(extended), true));
+  return std::max(longest, ready);
 }
 
 Result<Json> ClaimManager::ClaimFor(const cluster::Pod& pod, const std::string& name, bool made) {

@@ -79,7 +79,8 @@ void CheckPod(const NodeSpec& spec, const VirtualNode::RunningPod& pod,
   }
   const bool running = pod.stage == VirtualNode::Stage::kRunning;
   if (!running && pod.stage != VirtualNode::Stage::kAdmitted) return;
-  const int64_t asked = AskedDevices(*pod.pod, running, spec.hybrid);
+  const bool by_claim = spec.dra && !pod.pod->extended_claim.empty();
+  const int64_t asked = by_claim ? 0 : AskedDevices(*pod.pod, running, spec.hybrid);
   if (static_cast<int64_t>(pod.devices.size()) != asked) {
     problems.push_back(
         fmt::format("{}: {} runs with {} of {} devices", node, name, pod.devices.size(), asked));

@@ -134,7 +134,7 @@ void VirtualNode::Admit(const PodPtr& pod) {
   entry.ending = EndingContainers(*pod);
   entry.status.initialized = entry.ending.empty();
   entry.next = clock_.Now();
-  if (pod->claims.empty()) *entry.next += times_.start + InitTime(*pod);
+  if (!pod->HasClaims()) *entry.next += times_.start + InitTime(*pod);
   log_.Note(name(), fmt::format("admits {}{}", pod->Key(), Summary(entry.devices)));
 }
 
@@ -168,7 +168,8 @@ std::optional<VirtualNode::Refusal> VirtualNode::TakeDevices(const cluster::Pod&
                                                              Devices& taken) {
   Devices mine;
   for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
-    if (!IsDeviceResource(resource)) continue;
+    // The kubelet leaves resources to a claim that no device plugin of the node has.
+    if (!IsDeviceResource(resource) || (spec_.dra && !pod.extended_claim.empty())) continue;
     const std::vector<std::string> free = FreeDevices(pod, resource);
     const auto wanted = static_cast<size_t>(std::max<int64_t>(0, amount.Value()));
     if (free.size() < wanted) {
@@ -233,7 +234,7 @@ bool VirtualNode::Advance() {
 // nothing is left to do, or to wait for.
 bool VirtualNode::SettleClaims(const std::string& uid, RunningPod& pod) {
   const bool starts = pod.stage == Stage::kAdmitted;
-  if (starts && (pod.prepared || pod.pod->claims.empty())) return true;
+  if (starts && (pod.prepared || !pod.pod->HasClaims())) return true;
   const Result<Duration> wait = starts ? claims_.Prepare(*pod.pod) : claims_.Unprepare(uid);
   if (!wait.ok()) {
     log_.Note(name(),
