@@ -11,11 +11,13 @@ void GpuTable::Add(const ResourceSlice& slice, const Device& device) {
   const auto [found, added] = gpus_.try_emplace(read->gpu, static_cast<uint32_t>(rules_.size()));
   if (added) rules_.push_back(&rule);
   if (rules_[found->second] != &rule) return;
-  place.gpu = found->second;
-  if (read->kind == GpuDevice::Kind::kWhole) place.placement = GpuPlace::kWhole;
   if (read->kind == GpuDevice::Kind::kInstance) {
-    place.placement = *rule.fragmentation.layouts().Find(read->placement);
+    const auto placement = rule.fragmentation.layouts().Find(read->placement);
+    if (!placement) return;
+    place.placement = *placement;
   }
+  if (read->kind == GpuDevice::Kind::kWhole) place.placement = GpuPlace::kWhole;
+  place.gpu = found->second;
 }
 
 }  // namespace nos::dra

@@ -70,10 +70,10 @@ AllocationOutcome Run(const Inventory& inventory, const std::vector<PreparedClai
 
 AllocationOutcome Allocate(const Inventory& inventory, const PreparedClaims& claims,
                            const cluster::Node& node, const AllocationOptions& options) {
-  if (claims.fault()) {
+  if (const std::optional<AllocationFault>& fault = claims.fault(); fault) {
     AllocationOutcome outcome;
     outcome.kind = Kind::kRefused;
-    outcome.fault = *claims.fault();
+    outcome.fault = *fault;
     return outcome;
   }
   const NodeView& view = inventory.View(node, options.optional_node_operations);

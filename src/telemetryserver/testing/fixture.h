@@ -42,10 +42,10 @@ class RecorderFixture : public ::testing::Test {
   // Reports of all nodes for `count` intervals of 10 s.
   void Report(const telemetry::FleetShape& shape, int first, int count) {
     for (int i = first; i < first + count; ++i) {
-      clock_.Set(telemetry::kReportStart + i * 10'000);
+      clock_.Set(telemetry::kReportStart + i * telemetry::Millis{10'000});
       for (int n = 0; n < shape.nodes; ++n) {
-        const auto receipt =
-            Take(telemetry::NodeReport(shape, n, telemetry::kReportStart + i * 10'000, i + 1));
+        const auto receipt = Take(telemetry::NodeReport(
+            shape, n, telemetry::kReportStart + i * telemetry::Millis{10'000}, i + 1));
         ASSERT_TRUE(receipt.status.ok()) << receipt.status.ToString();
         ASSERT_EQ(receipt.sequence, i + 1);
       }
