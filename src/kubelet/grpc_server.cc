@@ -74,6 +74,31 @@ GrpcServer::WatchState GrpcServer::State(const std::string& path) const {
   return state;
 }
 
+void GrpcServer::Answer(const GrpcCall& begun, GrpcAnswer answer) {
+  {
+    const std::lock_guard lock(mutex_);
+    answers_.emplace_back(begun, std::move(answer));
+  }
+  wake_up_.Signal();
+}
+
+void GrpcServer::SendAnswers() {
+  for (const auto& [begun, answer] : std::exchange(answers_, {})) {
+    const auto asked = std::ranges::find(connections_, begun.connection, &Connection::id);
+    if (asked == connections_.end() || asked->over) continue;
+    if (asked->grpc.Find(begun.stream) != nullptr) SendAnswer(*asked, begun.stream, answer);
+  }
+}
+
+void GrpcServer::SendAnswer(Connection& connection, int32_t stream, const GrpcAnswer& answer) {
+  if (answer.code != GrpcCode::kOk) {
+    return connection.grpc.Refuse(stream, answer.code, answer.body);
+  }
+  connection.grpc.BeginAnswer(stream);
+  connection.grpc.Send(stream, answer.body);
+  connection.grpc.EndAnswer(stream);
+}
+
 void GrpcServer::Disconnect() {
   {
     const std::lock_guard lock(mutex_);
@@ -87,6 +112,7 @@ void GrpcServer::Run() {
   while (!stop_) {
     const SteadyTime now = std::chrono::steady_clock::now();
     for (auto& [path, socket] : sockets_) Accept(path, socket);
+    SendAnswers();
     for (Connection& connection : connections_) ServeConnection(connection, now);
     DropEnded();
     Poll(lock);
@@ -141,6 +167,7 @@ void GrpcServer::Accept(const std::string& path, Socket& socket) {
     if (static_cast<size_t>(open) >= options_.max_connections) continue;
     Connection& connection = connections_.emplace_back(
         path, std::move(peer), GrpcLimits{.max_message = options_.max_request});
+    connection.id = ++last_connection_;
     connection.grpc.on_request = [this, &connection](int32_t stream) {
       OnRequest(connection, stream);
     };
@@ -160,13 +187,8 @@ void GrpcServer::OnRequest(Connection& connection, int32_t stream) {
     connection.watches[stream] = {};
     return;
   }
-  const GrpcAnswer answer = service.call(request.method, *message);
-  if (answer.code != GrpcCode::kOk) {
-    return connection.grpc.Refuse(stream, answer.code, answer.body);
-  }
-  connection.grpc.BeginAnswer(stream);
-  connection.grpc.Send(stream, answer.body);
-  connection.grpc.EndAnswer(stream);
+  if (service.begin) return service.begin({connection.id, stream}, request.method, *message);
+  SendAnswer(connection, stream, service.call(request.method, *message));
 }
 
 void GrpcServer::ServeConnection(Connection& connection, SteadyTime now) {

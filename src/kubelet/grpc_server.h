@@ -17,6 +17,8 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -30,10 +32,19 @@ struct GrpcAnswer {
   std::string body{};  // the message, or the reason of a failure
 };
 
+// A call that was begun. It is valid as long as the server.
+struct GrpcCall {
+  uint64_t connection = 0;
+  int32_t stream = 0;
+};
+
 struct GrpcService {
   // Called on the server's thread, under its lock: must not block nor call the server.
   std::function<GrpcAnswer(std::string_view method, const std::string& request)> call;
   std::string watch_method;
+  // If set, it is called instead of `call`, by the same rules. GrpcServer::Answer answers later. A
+  // peer has at most GrpcLimits::max_streams calls open on each connection.
+  std::function<void(const GrpcCall& begun, std::string_view method, std::string request)> begin{};
 };
 
 struct GrpcServerOptions {
@@ -66,6 +77,9 @@ class GrpcServer {
   };
   WatchState State(const std::string& path) const;
 
+  // Answers a call that GrpcService::begin received. No effect if the peer has given it up.
+  void Answer(const GrpcCall& begun, GrpcAnswer answer);
+
   // Closes all connections; keeps listening.
   void Disconnect();
 
@@ -88,6 +102,7 @@ class GrpcServer {
         : path(std::move(socket)), grpc(std::move(peer), GrpcConnection::Side::kServer, limits) {}
     std::string path;
     GrpcConnection grpc;
+    uint64_t id = 0;                   // GrpcCall::connection
     std::map<int32_t, Watch> watches;  // by stream
     SteadyTime cut_off_at{};           // unless caught up by then
     bool over = false;
@@ -97,6 +112,8 @@ class GrpcServer {
   void Poll(std::unique_lock<std::mutex>& lock);
   void Accept(const std::string& path, Socket& socket);
   void OnRequest(Connection& connection, int32_t stream);
+  void SendAnswers();
+  static void SendAnswer(Connection& connection, int32_t stream, const GrpcAnswer& answer);
   void Push(Connection& connection, SteadyTime now);
   void ServeConnection(Connection& connection, SteadyTime now);
   bool CaughtUp(const Connection& connection) const;
@@ -107,7 +124,8 @@ class GrpcServer {
   WakeUp wake_up_;
   mutable std::mutex mutex_;  // guards all members below; not held while polling
   bool stop_ = false;
-  uint64_t last_version_ = 0, last_marker_ = 0;
+  uint64_t last_version_ = 0, last_marker_ = 0, last_connection_ = 0;
+  std::vector<std::pair<GrpcCall, GrpcAnswer>> answers_;  // not sent yet
   std::map<std::string, Socket> sockets_;
   std::list<Connection> connections_;
   std::thread thread_;  // last: uses the others

@@ -55,9 +55,11 @@ Result<UniqueFd> ConnectUnix(const std::string& path) {
 
 Result<UniqueFd> ListenUnix(const std::string& path) {
   // Created under another name and then renamed, so that the path is never missing in between and
-  // no other process can take it.
+  // no other process can take it. Kubelets that watch the folder ignore hidden names.
   const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-  const std::string other = fmt::format("{}.{:08x}", path, now & 0xffffffff);
+  const size_t name = path.rfind('/') + 1;  // 0 if there is no folder
+  const std::string other =
+      fmt::format("{}.{}.{:08x}", path.substr(0, name), path.substr(name), now & 0xffffffff);
   NOS_ASSIGN(const sockaddr_un address, Address(other));
   NOS_ASSIGN(UniqueFd fd, NewSocket());
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
