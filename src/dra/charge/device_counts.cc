@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "dra/gpu_driver.h"
+
 namespace nos::dra {
 namespace {
 
-constexpr std::string_view kNvidia = "gpu.nvidia.com";
 constexpr size_t kMaxName = 63;  // of a device
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -56,7 +57,7 @@ const std::string* ClassOf(const ResourceClaim& claim, const std::string& result
 }  // namespace
 
 std::string ResourceOf(std::string_view driver, std::string_view device) {
-  if (driver != kNvidia || !Take(device, "gpu-")) return "";
+  if (!IsGpuDriver(driver) || !Take(device, "gpu-")) return "";
   const size_t digits = DigitsIn(device);
   if (digits == 0) return "";
   device.remove_prefix(digits);

@@ -15,6 +15,7 @@ TEST(DeviceCountsTest, DevicesOfNvidiasDriverAreTheResourcesTheyWouldBe) {
   const Case cases[] = {
       {"gpu.nvidia.com", "gpu-0", "nvidia.com/gpu"},
       {"gpu.nvidia.com", "gpu-12-mig-1g10gb-19-6", "nvidia.com/mig-1g.10gb"},
+      {"gpu.nos.nebuly.com", "gpu-12-mig-1g10gb-19-6", "nvidia.com/mig-1g.10gb"},
       {"gpu.nvidia.com", "gpu-0-mig-1g10gb-me-20-6", "nvidia.com/mig-1g.10gb.me"},
       {"gpu.nvidia.com", "gpu-0-mig-7g80gb-0-0", "nvidia.com/mig-7g.80gb"},
       {"gpu.nvidia.com", "gpu-0-vfio", ""},

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "dra/gpu_driver.h"
+
 namespace nos::dra {
 namespace {
 
@@ -14,20 +16,16 @@ struct Texts {
   Name type, uuid, parent, product, profile;
 };
 
-Texts TextsOf(const Device& device) {
-  static const Name kType("type"), kUuid("uuid"), kParent("parentUUID"), kProduct("productName"),
-      kProfile("profile");
-  static const Name kFullType("gpu.nvidia.com/type"), kFullUuid("gpu.nvidia.com/uuid"),
-      kFullParent("gpu.nvidia.com/parentUUID"), kFullProduct("gpu.nvidia.com/productName"),
-      kFullProfile("gpu.nvidia.com/profile");
+Texts TextsOf(const Device& device, std::string_view driver) {
   Texts texts;
   for (const auto& [name, value] : *device.attributes) {
     if (value.type != Attribute::Type::kString || value.list) continue;
-    if (name == kType || name == kFullType) texts.type = value.text;
-    if (name == kUuid || name == kFullUuid) texts.uuid = value.text;
-    if (name == kParent || name == kFullParent) texts.parent = value.text;
-    if (name == kProduct || name == kFullProduct) texts.product = value.text;
-    if (name == kProfile || name == kFullProfile) texts.profile = value.text;
+    const std::string_view plain = PlainAttribute(name.str(), driver);
+    if (plain == "type") texts.type = value.text;
+    if (plain == "uuid") texts.uuid = value.text;
+    if (plain == "parentUUID") texts.parent = value.text;
+    if (plain == "productName") texts.product = value.text;
+    if (plain == "profile") texts.profile = value.text;
   }
   return texts;
 }
@@ -46,9 +44,9 @@ std::optional<uint8_t> StartOf(std::string_view name) {
 }  // namespace
 
 std::optional<GpuDevice> GpuReader::Read(const ResourceSlice& slice, const Device& device) {
-  static const Name kDriver("gpu.nvidia.com"), kGpu("gpu"), kMig("mig");
-  if (slice.driver != kDriver) return {};
-  const Texts texts = TextsOf(device);
+  static const Name kGpu("gpu"), kMig("mig");
+  if (!IsGpuDriver(slice.driver.str())) return {};
+  const Texts texts = TextsOf(device, slice.driver.str());
   const bool mig = texts.type == kMig;
   if (!mig && texts.type != kGpu) return {};
   GpuDevice read;

@@ -1,6 +1,6 @@
-// Devices of NVIDIA's driver as placements of the catalogue.
+// Devices of NVIDIA's driver, and of nos's own, as placements of the catalogue.
 //
-// The driver publishes a device for each GPU ("gpu-0") and, with dynamic MIG, one for each profile
+// The drivers publish a device for each GPU ("gpu-0") and, with dynamic MIG, one for each profile
 // and start of an instance ("gpu-0-mig-1g10gb-19-6": profile id 19, start slot 6). Attributes: type
 // (gpu or mig), uuid or parentUUID, productName, profile. No attribute has the start, so the name
 // is read. Anybody who may write ResourceSlices chooses all of these texts.
@@ -40,7 +40,7 @@ class GpuReader {
  public:
   explicit GpuReader(const gpu::Catalogue& catalogue) : catalogue_(catalogue) {}
 
-  // nullopt: not a device of NVIDIA's driver, or its model is unknown or cannot be partitioned.
+  // nullopt: not a device of such a driver, or its model is unknown or cannot be partitioned.
   std::optional<GpuDevice> Read(const ResourceSlice& slice, const Device& device);
   const GpuRule& RuleOf(const gpu::Model& model);
 
