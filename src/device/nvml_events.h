@@ -92,9 +92,9 @@ class NvmlEvents {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool stop_ = false;       // guarded by mutex_
-  bool suspended_ = false;  // guarded by mutex_
-  bool holding_ = false;    // guarded by mutex_: the thread has, or may open, a session
+  bool stop_ = false;     // guarded by mutex_
+  int suspended_ = 0;     // guarded by mutex_: number of Suspended that exist
+  bool holding_ = false;  // guarded by mutex_: the thread has, or may open, a session
   std::thread thread_;
 
   // Used by the thread only.

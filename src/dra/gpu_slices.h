@@ -5,7 +5,7 @@
 //   const SliceWrites writes = PlanSlices(node, SliceSpecs(node, gpus, rules), existing);
 //
 // Devices never come and go with instances: each GPU announces itself and every placement that its
-// model has, and counters exclude placements that overlap. So a pool changes only with its GPUs and
+// model has, and counters exclude placements that overlap. A pool changes only with its GPUs and
 // their health. Names and counters are as NVIDIA's driver publishes them with dynamic MIG. Pure.
 #pragma once
 
@@ -44,7 +44,7 @@ struct NodeOfDriver {
   std::string driver_version;  // "550.54.15"; "": unknown
 };
 
-// What the API server accepts.
+// The form of slices that the API server accepts.
 struct SliceRules {
   bool binding_conditions = true;
   // Kubernetes 1.34 wants counters in the slice of the devices, later versions in one of their own.

@@ -72,7 +72,7 @@ Status NvmlEvents::Start() {
 NvmlEvents::Suspended::Suspended(NvmlEvents* events) : events_(events) {
   if (events_ == nullptr) return;
   std::unique_lock lock(events_->mutex_);
-  events_->suspended_ = true;
+  events_->suspended_ += 1;
   events_->changed_.notify_all();
   events_->changed_.wait(lock, [this] { return !events_->holding_; });
 }
@@ -81,7 +81,7 @@ NvmlEvents::Suspended::~Suspended() {
   if (events_ == nullptr) return;
   {
     const std::lock_guard lock(events_->mutex_);
-    events_->suspended_ = false;
+    events_->suspended_ -= 1;
   }
   events_->changed_.notify_all();
 }
@@ -102,13 +102,13 @@ void NvmlEvents::Run() {
 // Blocks while suspended. False: the thread must end.
 bool NvmlEvents::MayWork() {
   std::unique_lock lock(mutex_);
-  if (suspended_ && !stop_) {
+  if (suspended_ > 0 && !stop_) {
     lock.unlock();
     Release();
     lock.lock();
     holding_ = false;
     changed_.notify_all();
-    changed_.wait(lock, [this] { return stop_ || !suspended_; });
+    changed_.wait(lock, [this] { return stop_ || suspended_ == 0; });
   }
   holding_ = !stop_;
   if (stop_) changed_.notify_all();
@@ -117,7 +117,7 @@ bool NvmlEvents::MayWork() {
 
 void NvmlEvents::Pause(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, time, [this] { return stop_ || suspended_; });
+  changed_.wait_for(lock, time, [this] { return stop_ || suspended_ > 0; });
 }
 
 void NvmlEvents::Release() {

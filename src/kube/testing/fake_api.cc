@@ -130,6 +130,7 @@ Result<ApiResponse> FakeApi::Do(const ApiRequest& request) {
   if (address.subresource == "scale") return Scale(address.plural, known->second, request);
   if (request.method == "GET") return ApiResponse{200, known->second};
   if (request.method == "PATCH") return Patch(address.plural, address.Key(), request);
+  if (request.method == "PUT") return Replace(address.plural, known->second, request);
   Remove(address.plural, address.Key());
   return ApiResponse{200, {{"kind", "Status"}, {"status", "Success"}}};
 }
@@ -201,6 +202,21 @@ ApiResponse FakeApi::Patch(const std::string& plural, const std::string& key,
     }
   }
   Merge(object, request.body, request.content_type.find("strategic") != std::string::npos);
+  return Store(plural, std::move(object), "MODIFIED");
+}
+
+// As with a real server, a write of the status changes nothing else, and the reverse.
+ApiResponse FakeApi::Replace(const std::string& plural, const Json& known,
+                             const ApiRequest& request) {
+  const std::string_view expected = FindString(request.body, "metadata", "resourceVersion");
+  if (!expected.empty() && expected != FindString(known, "metadata", "resourceVersion")) {
+    return Failure(409, "Conflict", "the object has been modified");
+  }
+  const bool of_status = request.path.ends_with("/status");
+  Json object = of_status ? known : request.body;
+  const Json* status = nos::Find(of_status ? request.body : known, "status");
+  if (status != nullptr) object.as_object()["status"] = *status;
+  MakeObject(object, "metadata")["uid"] = FindString(known, "metadata", "uid");
   return Store(plural, std::move(object), "MODIFIED");
 }
 

@@ -1,8 +1,8 @@
 // A fake API server in memory behind Transport, with a few kinds of objects, for tests of
 // controllers: get, list and watch (field selectors on metadata.name and spec.nodeName), create,
-// merge and strategic patch (conditions merge by type, webhooks by name), delete, bind, evict
-// (limited by status.disruptionsAllowed of PodDisruptionBudgets with matchLabels). Not a full API
-// server: that is sim/apiserver.
+// replace, merge and strategic patch (conditions merge by type, webhooks by name), delete, bind,
+// evict (limited by status.disruptionsAllowed of PodDisruptionBudgets with matchLabels). Not a full
+// API server: that is sim/apiserver.
 //
 // For one thread.
 #pragma once
@@ -62,6 +62,7 @@ class FakeApi final : public Transport {
                    const ApiRequest& request);
   ApiResponse Evict(const std::string& ns, const std::string& name, const ApiRequest& request);
   ApiResponse Patch(const std::string& plural, const std::string& key, const ApiRequest& request);
+  ApiResponse Replace(const std::string& plural, const Json& known, const ApiRequest& request);
   ApiResponse Scale(const std::string& plural, Json object, const ApiRequest& request);
   void Notify(const std::string& plural, const Json* before, const Json* after);
 

@@ -1,0 +1,104 @@
+#include "agent/claims/allocated_claim.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "dra/gpu_slices.h"
+
+namespace nos::agent {
+
+const kube::Resource kResourceClaims{"resource.k8s.io", "v1", "resourceclaims", "ResourceClaim",
+                                     true};
+
+namespace {
+
+constexpr size_t kMaxMessage = 1000;  // bytes
+
+bool IsOurs(const std::string& pool, const dra::Name& driver, const dra::Name& in_pool) {
+  return driver.str() == dra::kNosDriver && in_pool.str() == pool;
+}
+
+// True if a condition already says how the creation went.
+bool IsReported(const dra::ResourceClaim& claim, const dra::AllocatedDevice& device) {
+  return std::ranges::any_of(claim.devices, [&](const dra::DeviceStatus& status) {
+    const bool same = status.driver == device.driver && status.pool == device.pool &&
+                      status.device == device.device && status.share_id == device.share_id;
+    return same && std::ranges::any_of(status.conditions, [](const auto& condition) {
+             return condition.status == "True" &&
+                    (condition.type == dra::kCreated || condition.type == dra::kCreationFailed);
+           });
+  });
+}
+
+bool SameDevices(const std::vector<ClaimedDevice>& a, const std::vector<ClaimedDevice>& b) {
+  return std::ranges::equal(a, b, &ClaimedDevice::SameAllocation);
+}
+
+Json Condition(const Status& created, Time now) {
+  return JsonObject{
+      {"type", created.ok() ? dra::kCreated : dra::kCreationFailed},
+      {"status", "True"},
+      {"reason", created.ok() ? "DeviceReady" : "DeviceNotCreated"},
+      {"message", created.ok() ? "The device exists." : Shortened(created.message(), kMaxMessage)},
+      {"lastTransitionTime", FormatTime(now)}};
+}
+
+bool IsStatusOf(const Json& status, const std::string& pool, const std::string& device) {
+  return FindString(status, "driver") == dra::kNosDriver && FindString(status, "pool") == pool &&
+         FindString(status, "device") == device;
+}
+
+}  // namespace
+
+AllocatedClaim AllocationOn(const std::string& pool, const dra::ResourceClaim& claim) {
+  AllocatedClaim ours{claim.ns, claim.name, claim.uid, claim.resource_version, {}, false};
+  if (!claim.allocation) return ours;
+  for (const dra::AllocatedDevice& device : claim.allocation->devices) {
+    if (!IsOurs(pool, device.driver, device.pool)) continue;
+    ours.devices.push_back(
+        {device.request.substr(0, device.request.find('/')), device.device.str(), device.admin()});
+    const bool awaited = std::ranges::count(device.binding_conditions, dra::kCreated) > 0;
+    ours.waits = ours.waits || (awaited && !IsReported(claim, device));
+  }
+  return ours;
+}
+
+Status ReadAllocatedClaim(const std::string& pool, JsonSource json, AllocatedClaim& to) {
+  dra::ResourceClaim claim;
+  Status read = dra::ReadResourceClaim(json, claim);
+  to = AllocationOn(pool, claim);
+  return read;
+}
+
+Status WriteCreated(kube::Client& client, const std::string& pool, const AllocatedClaim& claim,
+                    const Status& created, Time now) {
+  auto read = client.Get(kResourceClaims, claim.ns, claim.name);
+  if (!read.ok()) {
+    return read.status().code() == Code::kNotFound ? Status::Ok() : read.status();
+  }
+  Json object = std::move(read).value();
+  AllocatedClaim stored;
+  NOS_RETURN_IF_ERROR(ReadAllocatedClaim(pool, JsonSource(object), stored));
+  if (stored.uid != claim.uid || !SameDevices(stored.devices, claim.devices)) return Status::Ok();
+  JsonObject& status = MakeObject(object, "status");
+  JsonArray devices;
+  if (const Json* known = status.if_contains("devices"); known != nullptr && known->is_array()) {
+    for (const Json& one : known->get_array()) {
+      const bool ours = std::ranges::any_of(claim.devices, [&](const ClaimedDevice& device) {
+        return IsStatusOf(one, pool, device.device);
+      });
+      if (!ours) devices.push_back(one);
+    }
+  }
+  for (const ClaimedDevice& device : claim.devices) {
+    devices.push_back(JsonObject{{"driver", dra::kNosDriver},
+                                 {"pool", pool},
+                                 {"device", device.device},
+                                 {"conditions", JsonArray{Condition(created, now)}}});
+  }
+  status["devices"] = std::move(devices);
+  return client.Update(kResourceClaims, claim.ns, object, "status").status();
+}
+
+}  // namespace nos::agent

@@ -1,0 +1,427 @@
+#include "agent/claims/driver.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "gpu/occupancy.h"
+
+namespace nos::agent {
+namespace {
+
+constexpr size_t kMaxWaiters = 16;  // repeated calls for one claim, of which kubelets make few
+constexpr Duration kReportPause = std::chrono::seconds(2);
+
+Status Busy(const std::string& what) { return {Code::kUnavailable, what}; }
+
+// A failure that may pass without another allocation.
+bool IsTransient(const Status& status) {
+  switch (status.code()) {
+    case Code::kUnavailable:
+    case Code::kDeadline:
+    case Code::kConflict:
+    case Code::kExhausted:
+    case Code::kInternal:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string CdiNameOf(const std::string& uid, const ClaimedDevice& device) {
+  return uid + "-" + device.device;
+}
+
+}  // namespace
+
+ClaimDriver::ClaimDriver(ClaimDriverOptions options, ClaimCollaborators collaborators)
+    : options_(std::move(options)), others_(std::move(collaborators)) {}
+
+Status ClaimDriver::Load() {
+  NOS_ASSIGN(PreparedClaims claims, ReadCheckpoint(options_.checkpoint));
+  const std::lock_guard lock(mutex_);
+  prepared_ = std::move(claims);
+  loaded_ = true;
+  if (prepared_.empty()) return Status::Ok();
+  // Containers that restart need it before the kubelet asks again. Prepare repairs what is missing.
+  if (const Status written = WriteSpec(); !written.ok()) {
+    Log(LogLevel::kWarn, "failed to write CDI specification of prepared claims",
+        {{"error", written.message()}});
+  }
+  return Status::Ok();
+}
+
+void ClaimDriver::SetGpus(std::vector<dra::GpuOfDriver> gpus) {
+  const std::lock_guard lock(mutex_);
+  gpus_.clear();
+  devices_.clear();
+  for (dra::GpuOfDriver& gpu : gpus) {
+    for (dra::DriverDevice& device : dra::DevicesOf(gpu)) {
+      std::string name = device.name;
+      devices_.emplace(std::move(name), std::move(device));
+    }
+    const int index = gpu.index;
+    gpus_[index] = std::move(gpu);
+  }
+}
+
+void ClaimDriver::Prepare(const kubelet::ClaimReference& claim, Prepared done) {
+  Status refused;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!loaded_) {
+      refused = Busy("the driver does not know yet which claims are prepared");
+    } else if (preparing_[claim.uid].size() >= kMaxWaiters) {
+      refused = Busy("the claim is being prepared");
+    } else {
+      preparing_[claim.uid].push_back(std::move(done));
+      if (preparing_[claim.uid].size() > 1) return;  // answered with the first
+    }
+  }
+  if (!refused.ok()) return done(refused);
+  others_.call([this, claim](kube::Client& client) {
+    Begin(claim, client.Get(kResourceClaims, claim.ns, claim.name));
+  });
+}
+
+void ClaimDriver::Begin(const kubelet::ClaimReference& claim, const Result<Json>& object) {
+  const auto devices = Allocation(claim, object);
+  if (!devices.ok()) return End(claim, devices.status());
+  if (Status recorded = Record(claim, *devices); !recorded.ok()) return End(claim, recorded);
+  MakeAll(claim.uid, *devices, [this, claim](const Made& made) { End(claim, made); });
+}
+
+// Returns the claim's devices on this node. While the API server does not answer, a claim that is
+// prepared stays as it is: its pod may be starting again.
+Result<std::vector<ClaimedDevice>> ClaimDriver::Allocation(const kubelet::ClaimReference& claim,
+                                                           const Result<Json>& object) const {
+  if (!object.ok()) {
+    const Code code = object.status().code();
+    const std::lock_guard lock(mutex_);
+    const auto known = prepared_.find(claim.uid);
+    const bool silent = code == Code::kUnavailable || code == Code::kDeadline;
+    if (silent && known != prepared_.end() && known->second.ready) return known->second.devices;
+    return object.status().Within("cannot read the ResourceClaim");
+  }
+  AllocatedClaim allocated;
+  NOS_RETURN_IF_ERROR(ReadAllocatedClaim(options_.node, JsonSource(*object), allocated));
+  if (allocated.uid != claim.uid) {
+    return Status(Code::kConflict, "the claim was replaced by another one of the same name");
+  }
+  if (allocated.devices.empty()) {
+    return Status(Code::kConflict,
+                  fmt::format("the claim has no device of {} on this node", dra::kNosDriver));
+  }
+  return allocated.devices;
+}
+
+const dra::DriverDevice* ClaimDriver::Find(const std::string& device) const {
+  const auto found = devices_.find(device);
+  return found == devices_.end() ? nullptr : &found->second;
+}
+
+// Devices that nobody knows overlap with nothing but themselves.
+bool ClaimDriver::Overlap(const ClaimedDevice& a, const ClaimedDevice& b) const {
+  if (a.device == b.device) return true;
+  const dra::DriverDevice* first = Find(a.device);
+  const dra::DriverDevice* second = Find(b.device);
+  if (first == nullptr || second == nullptr || first->gpu != second->gpu) return false;
+  if (!first->placement || !second->placement) return true;
+  gpu::Occupancy room(*gpus_.at(first->gpu).model);
+  return !room.Add(*first->placement) || !room.Add(*second->placement);
+}
+
+// Writes the claim into the checkpoint before anything is done for it. This is the last check that
+// no two claims get the same device: the API server has none.
+Status ClaimDriver::Record(const kubelet::ClaimReference& claim,
+                           const std::vector<ClaimedDevice>& devices) {
+  const std::lock_guard lock(mutex_);
+  for (const ClaimedDevice& device : devices) {
+    if (Find(device.device) == nullptr) {
+      return {Code::kUnavailable, "this node has no device " + device.device};
+    }
+    for (const auto& [uid, other] : prepared_) {
+      if (uid == claim.uid) continue;
+      for (const ClaimedDevice& held : other.devices) {
+        if (device.admin || held.admin || !Overlap(device, held)) continue;
+        return {Code::kConflict,
+                fmt::format("claim {}/{} uses {} already", other.ns, other.name, held.device)};
+      }
+    }
+  }
+  const auto known = prepared_.find(claim.uid);
+  if (known != prepared_.end()) {
+    if (std::ranges::equal(known->second.devices, devices, &ClaimedDevice::SameAllocation)) {
+      return Status::Ok();
+    }
+    if (known->second.ready) {
+      return {Code::kConflict, "the claim is prepared with other devices"};
+    }
+  }
+  PreparedClaims next = prepared_;
+  next[claim.uid] = {claim.ns, claim.name, claim.uid, false, devices};
+  NOS_RETURN_IF_ERROR(WriteCheckpoint(options_.checkpoint, next));
+  prepared_ = std::move(next);
+  return Status::Ok();
+}
+
+// Calls `done` once, after the queues of all GPUs concerned.
+void ClaimDriver::MakeAll(const std::string& uid, const std::vector<ClaimedDevice>& devices,
+                          std::function<void(Made)> done) {
+  struct Batch {
+    std::mutex mutex;
+    std::vector<ClaimedDevice> made;
+    Status failed;
+    size_t missing = 0;
+    std::function<void(Made)> done;
+  };
+  auto batch = std::make_shared<Batch>();
+  batch->made = devices;
+  batch->missing = devices.size();
+  batch->done = std::move(done);
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const auto finish = [batch, i](const Result<ClaimedDevice>& one) {
+      {
+        const std::lock_guard lock(batch->mutex);
+        if (one.ok()) {
+          batch->made[i] = *one;
+        } else if (batch->failed.ok()) {
+          batch->failed = one.status();
+        }
+        if (--batch->missing > 0) return;
+      }
+      batch->failed.ok() ? batch->done(std::move(batch->made)) : batch->done(batch->failed);
+    };
+    int gpu = -1;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const dra::DriverDevice* known = Find(devices[i].device)) gpu = known->gpu;
+    }
+    const bool queued = gpu >= 0 && others_.run(gpu, [this, uid, device = devices[i], finish] {
+      finish(MakeOne(uid, device));
+    });
+    if (queued) continue;
+    finish(gpu < 0 ? NotFound("this node has no device " + devices[i].device)
+                   : Busy(fmt::format("GPU {} has too much to do", gpu)));
+  }
+}
+
+// Runs in the queue of the GPU.
+Result<ClaimedDevice> ClaimDriver::MakeOne(const std::string& uid, const ClaimedDevice& device) {
+  NOS_ASSIGN(const DeviceWork work, WorkFor(uid, device));
+  NOS_ASSIGN(const MadeDevice made, MakeDevice(work, others_.held, others_.backend(work.gpu)));
+  ClaimedDevice with = device;
+  with.gpu_uuid = work.gpu_uuid;
+  with.instance_uuid = made.instance_uuid;
+  with.instance = made.instance;
+  return with;
+}
+
+Result<DeviceWork> ClaimDriver::WorkFor(const std::string& uid, const ClaimedDevice& device) const {
+  const std::lock_guard lock(mutex_);
+  const dra::DriverDevice* known = Find(device.device);
+  if (known == nullptr) return NotFound("this node has no device " + device.device);
+  const dra::GpuOfDriver& gpu = gpus_.at(known->gpu);
+  DeviceWork work{known->gpu, gpu.uuid, gpu.model, known->placement};
+  work.create = !device.admin;
+  for (const auto& [other, claim] : prepared_) {
+    for (const ClaimedDevice& held : claim.devices) {
+      const bool same = held.device == device.device;
+      if (same && (other == uid || held.admin || device.admin)) continue;
+      AddClaimed({held}, work);
+    }
+  }
+  // Claims without a pod on this node so far. A device of theirs that overlaps is a mistake of
+  // schedulers: whoever is prepared first has it.
+  for (const auto& [other, claim] : allocated_) {
+    if (prepared_.contains(other)) continue;
+    for (const ClaimedDevice& held : claim.devices) {
+      if (!Overlap(held, device)) AddClaimed({held}, work);
+    }
+  }
+  return work;
+}
+
+void ClaimDriver::AddClaimed(const std::vector<ClaimedDevice>& devices, DeviceWork& work) const {
+  for (const ClaimedDevice& held : devices) {
+    const dra::DriverDevice* known = Find(held.device);
+    if (known == nullptr || known->gpu != work.gpu) continue;
+    if (known->placement) {
+      work.claimed.push_back(*known->placement);
+    } else {
+      work.whole_claimed = true;
+    }
+  }
+}
+
+void ClaimDriver::End(const kubelet::ClaimReference& claim, const Made& made) {
+  const Status failed = made.ok() ? Publish(claim.uid, *made) : made.status();
+  std::vector<Prepared> waiters;
+  std::vector<kubelet::PreparedDevice> answer;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = prepared_.find(claim.uid);
+    if (!failed.ok() && known != prepared_.end() && !known->second.ready) {
+      // No container has it. If this cannot be written, the devices stay reserved for the claim.
+      PreparedClaims next = prepared_;
+      next.erase(claim.uid);
+      if (WriteCheckpoint(options_.checkpoint, next).ok()) prepared_ = std::move(next);
+    }
+    waiters = std::move(preparing_[claim.uid]);
+    preparing_.erase(claim.uid);
+  }
+  if (failed.ok()) {
+    for (const ClaimedDevice& device : *made) {
+      answer.push_back({{device.request},
+                        options_.node,
+                        device.device,
+                        {fmt::format("{}={}", kClaimCdiKind, CdiNameOf(claim.uid, device))},
+                        ""});
+    }
+  }
+  Log(failed.ok() ? LogLevel::kInfo : LogLevel::kWarn,
+      failed.ok() ? "prepared ResourceClaim" : "failed to prepare ResourceClaim",
+      {{"claim", claim.ns + "/" + claim.name}, {"error", failed.message()}});
+  for (const Prepared& done : waiters) {
+    if (failed.ok()) {
+      done(answer);
+    } else {
+      done(failed);
+    }
+  }
+}
+
+// The specification is there before the kubelet is answered, and before the checkpoint says so.
+Status ClaimDriver::Publish(const std::string& uid, std::vector<ClaimedDevice> made) {
+  const std::lock_guard lock(mutex_);
+  const auto claim = prepared_.find(uid);
+  if (claim == prepared_.end()) return Internal("the claim is not in the checkpoint");
+  const PreparedClaim before = claim->second;
+  for (const ClaimedDevice& device : made) {
+    NOS_RETURN_IF_ERROR(
+        device::DeviceNodesOf(device.gpu_uuid, device.instance, options_.host).status());
+  }
+  claim->second.devices = std::move(made);
+  claim->second.ready = true;
+  Status written = WriteSpec();
+  if (written.ok()) written = WriteCheckpoint(options_.checkpoint, prepared_);
+  if (!written.ok()) claim->second = before;
+  return written;
+}
+
+Status ClaimDriver::WriteSpec() const {
+  device::CdiSpec spec;
+  spec.kind = kClaimCdiKind;
+  for (const auto& [uid, claim] : prepared_) {
+    if (!claim.ready) continue;
+    for (const ClaimedDevice& device : claim.devices) {
+      auto nodes = device::DeviceNodesOf(device.gpu_uuid, device.instance, options_.host);
+      if (nodes.ok()) spec.devices[CdiNameOf(uid, device)] = std::move(nodes).value();
+    }
+  }
+  if (spec.devices.empty()) return device::RemoveCdiSpec(options_.cdi_folder, kClaimCdiKind);
+  NOS_ASSIGN(spec.driver, device::FindDriverFiles(options_.host));
+  if (!spec.driver.missing_node.empty()) {
+    return NotFound(spec.driver.missing_node + ": load the kernel module on the node");
+  }
+  return device::WriteCdiSpec(options_.cdi_folder, spec);
+}
+
+void ClaimDriver::Unprepare(const kubelet::ClaimReference& claim, Unprepared done) {
+  Status status;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = prepared_.find(claim.uid);
+    if (!loaded_) {
+      status = Busy("the driver does not know yet which claims are prepared");
+    } else if (preparing_.contains(claim.uid)) {
+      status = Busy("the claim is being prepared");
+    } else if (known != prepared_.end()) {
+      PreparedClaims next = prepared_;
+      next.erase(claim.uid);
+      status = WriteCheckpoint(options_.checkpoint, next);
+      if (status.ok()) prepared_ = std::move(next);
+      // A device that nobody names any more does no harm.
+      if (status.ok()) (void)WriteSpec();
+    }
+  }
+  others_.wake();
+  done(status);
+}
+
+void ClaimDriver::SetAllocated(std::map<std::string, AllocatedClaim> claims, Time now) {
+  std::vector<AllocatedClaim> begin;
+  {
+    const std::lock_guard lock(mutex_);
+    allocated_ = std::move(claims);
+    std::erase_if(creations_, [&](const auto& entry) {
+      const auto claim = allocated_.find(entry.first);
+      return !entry.second.running && (claim == allocated_.end() || !claim->second.waits);
+    });
+    for (const auto& [uid, claim] : allocated_) {
+      if (!loaded_ || !claim.waits || preparing_.contains(uid)) continue;
+      Creation& creation = creations_[uid];
+      if (creation.running) continue;
+      if (!std::ranges::equal(creation.devices, claim.devices, &ClaimedDevice::SameAllocation)) {
+        creation = {claim.devices};
+      }
+      if (creation.next > now) continue;
+      creation.running = true;
+      begin.push_back(claim);
+    }
+  }
+  for (const AllocatedClaim& claim : begin) {
+    MakeAll(claim.uid, claim.devices, [this, claim, now](const Made& made) {
+      Created(claim.uid, claim, made.status(), now);
+    });
+  }
+}
+
+void ClaimDriver::Created(const std::string& uid, const AllocatedClaim& claim, const Status& status,
+                          Time now) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto creation = creations_.find(uid);
+    if (creation == creations_.end()) return;
+    creation->second.running = false;
+    const bool again = !status.ok() && IsTransient(status) &&
+                       ++creation->second.failures < options_.creation_attempts;
+    if (again) {
+      creation->second.next = now + options_.creation_pause.After(creation->second.failures);
+    } else {
+      // Until the claim shows the report, it may have to be written again.
+      creation->second.next = now + kReportPause;
+      reports_.push_back({claim, status});
+    }
+  }
+  others_.wake();
+}
+
+std::vector<CreationReport> ClaimDriver::TakeReports() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(reports_, {});
+}
+
+std::optional<Time> ClaimDriver::NextDue() const {
+  const std::lock_guard lock(mutex_);
+  std::optional<Time> due;
+  for (const auto& [uid, creation] : creations_) {
+    if (creation.running) continue;
+    due = due ? std::min(*due, creation.next) : creation.next;
+  }
+  return due;
+}
+
+PreparedClaims ClaimDriver::prepared() const {
+  const std::lock_guard lock(mutex_);
+  return prepared_;
+}
+
+bool ClaimDriver::Idle() const {
+  const std::lock_guard lock(mutex_);
+  return prepared_.empty() && preparing_.empty();
+}
+
+}  // namespace nos::agent
