@@ -77,6 +77,9 @@ Result<std::vector<DeviceNode>> DeviceNodesOf(const std::string& gpu_uuid,
                                               std::optional<uint32_t> gpu_instance,
                                               const HostFolders& host);
 
+// The address of a GPU on the PCI bus: "0000:17:00.0"; "": the driver does not list it.
+std::string PciBusIdOf(const std::string& gpu_uuid, const HostFolders& host);
+
 // Creates the node on the host if it is missing. Error: kUnavailable, with the path and the cause.
 Status MakeOnHost(const DeviceNode& node, const HostFolders& host);
 

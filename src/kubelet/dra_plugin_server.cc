@@ -93,8 +93,7 @@ Status DraPluginServer::Keep() {
   const std::string service = Folder() + "/dra.sock";
   const std::string registration = options_.registry + "/" + options_.driver + "-reg.sock";
   if (!server_.Serves(service)) {
-    NOS_RETURN_IF_ERROR(MakeFolder(options_.plugins));
-    NOS_RETURN_IF_ERROR(MakeFolder(Folder()));
+    NOS_RETURN_IF_ERROR(MakeFolders());
     GrpcService calls;
     calls.begin = [this](const GrpcCall& call, std::string_view method, std::string request) {
       Begin(call, method, std::move(request));
@@ -102,11 +101,17 @@ Status DraPluginServer::Keep() {
     NOS_RETURN_IF_ERROR(server_.Serve(service, std::move(calls)));
   }
   if (server_.Serves(registration)) return Status::Ok();
-  NOS_RETURN_IF_ERROR(MakeFolder(options_.registry));
+  NOS_RETURN_IF_ERROR(MakeFolders());
   const auto call = [this](std::string_view method, const std::string& request) {
     return Register(method, request);
   };
   return server_.Serve(registration, {call, ""});
+}
+
+Status DraPluginServer::MakeFolders() const {
+  NOS_RETURN_IF_ERROR(MakeFolder(options_.plugins));
+  NOS_RETURN_IF_ERROR(MakeFolder(Folder()));
+  return MakeFolder(options_.registry);
 }
 
 Status DraPluginServer::Registration() const {

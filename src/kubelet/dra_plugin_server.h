@@ -39,6 +39,8 @@ class DraPluginServer {
   // Creates the sockets that are missing. Errors: kInvalid (a path is too long for a socket),
   // kPermission, kUnavailable.
   Status Keep();
+  // The folders of the sockets, which Keep makes too.
+  Status MakeFolders() const;
   // The kubelet's answer to the registration. Error: kInvalid, with its reason; kUnavailable: it
   // has not answered yet.
   Status Registration() const;

@@ -1,8 +1,10 @@
 #include "agent/claims/driver.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/log.h"
@@ -44,7 +46,8 @@ Status ClaimDriver::Load() {
   const std::lock_guard lock(mutex_);
   prepared_ = std::move(claims);
   loaded_ = true;
-  if (prepared_.empty()) return Status::Ok();
+  // The file shows the next agent that claims may have devices here.
+  if (prepared_.empty()) return WriteCheckpoint(options_.checkpoint, prepared_);
   // Containers that restart need it before the kubelet asks again. Prepare repairs what is missing.
   if (const Status written = WriteSpec(); !written.ok()) {
     Log(LogLevel::kWarn, "failed to write CDI specification of prepared claims",
@@ -417,6 +420,21 @@ std::optional<Time> ClaimDriver::NextDue() const {
 PreparedClaims ClaimDriver::prepared() const {
   const std::lock_guard lock(mutex_);
   return prepared_;
+}
+
+bool ClaimDriver::HasAllocated() const {
+  const std::lock_guard lock(mutex_);
+  return !allocated_.empty();
+}
+
+Status ClaimDriver::Forget() {
+  const std::lock_guard lock(mutex_);
+  if (!prepared_.empty() || !preparing_.empty()) return Busy("a claim has a device");
+  loaded_ = false;
+  allocated_.clear();
+  creations_.clear();
+  if (unlink(options_.checkpoint.c_str()) == 0 || errno == ENOENT) return Status::Ok();
+  return {Code::kUnavailable, "cannot remove " + options_.checkpoint};
 }
 
 bool ClaimDriver::Idle() const {

@@ -89,6 +89,12 @@ class ClaimDriver final : public kubelet::DraDriver {
   // When SetAllocated has to be called again although nothing changed.
   std::optional<Time> NextDue() const;
 
+  // True if schedulers have given away a device of this node.
+  bool HasAllocated() const;
+  // Removes the checkpoint and prepares nothing until Load(). Error: kUnavailable (a claim is
+  // prepared, or the file cannot be removed).
+  Status Forget();
+
   PreparedClaims prepared() const;
   // True if no claim is prepared or being prepared.
   bool Idle() const;

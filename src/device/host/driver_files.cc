@@ -99,13 +99,19 @@ std::optional<int64_t> NumberIn(const std::string& text, std::string_view name) 
   return std::nullopt;
 }
 
-Result<int64_t> MinorOfGpu(const std::string& uuid, const HostFolders& host) {
+// A GPU in the list of the kernel module.
+struct ListedGpu {
+  std::string bus;
+  int64_t minor = 0;
+};
+
+Result<ListedGpu> FindGpu(const std::string& uuid, const HostFolders& host) {
   const fs::path gpus = fs::path(host.proc) / "driver/nvidia/gpus";
   for (const std::string& bus : NamesIn(gpus)) {
     const auto text = ReadFile((gpus / bus / "information").string(), kMaxProcFile);
     if (!text.ok() || text->find(uuid) == std::string::npos) continue;
     const auto minor = NumberIn(*text, "Device Minor");
-    if (minor && *minor >= 0) return *minor;
+    if (minor && *minor >= 0) return ListedGpu{bus, *minor};
   }
   return NotFound(fmt::format("{} does not list {}", gpus.string(), uuid));
 }
@@ -323,7 +329,8 @@ std::vector<DriverFile> MountsOf(const DriverFiles& driver) {
 Result<std::vector<DeviceNode>> DeviceNodesOf(const std::string& gpu_uuid,
                                               std::optional<uint32_t> gpu_instance,
                                               const HostFolders& host) {
-  NOS_ASSIGN(const int64_t minor, MinorOfGpu(gpu_uuid, host));
+  NOS_ASSIGN(const ListedGpu gpu, FindGpu(gpu_uuid, host));
+  const int64_t minor = gpu.minor;
   NOS_ASSIGN(DeviceNode of_gpu,
              WithMajor({fmt::format("/dev/nvidia{}", minor), 0, static_cast<uint32_t>(minor), 0666},
                        {"nvidia", "nvidia-frontend"}, host));
@@ -341,6 +348,11 @@ Result<std::vector<DeviceNode>> DeviceNodesOf(const std::string& gpu_uuid,
     return nodes;
   }
   return NotFound(folder.string() + " has no compute instance");
+}
+
+std::string PciBusIdOf(const std::string& gpu_uuid, const HostFolders& host) {
+  const auto gpu = FindGpu(gpu_uuid, host);
+  return gpu.ok() ? gpu->bus : "";
 }
 
 Status MakeOnHost(const DeviceNode& node, const HostFolders& host) {

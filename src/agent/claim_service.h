@@ -1,0 +1,106 @@
+// The claim driver of a node with all that it needs: ResourceSlices, watch of claims, registration
+// with the kubelet, a queue for each GPU.
+//
+//   ClaimService claims(options, collaborators);
+//   claims.Use(true, node_uid);              // by the agent, from its own thread
+//   while (...) { const Time next = claims.Step(clock.Now()); ... wait for wake or next ... }
+//
+// While it is not used it withdraws the slices, serves the claims that are left, and is released
+// when there are none. A node that never used it costs nothing.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/claim_interface.h"
+#include "agent/claims/driver.h"
+#include "agent/claims/gpu_queues.h"
+#include "agent/claims/slice_publisher.h"
+#include "base/clock.h"
+#include "device/health.h"
+#include "gpu/catalogue.h"
+#include "kube/cache.h"
+#include "kube/workers.h"
+#include "kubelet/dra_plugin_server.h"
+#include "kubelet/pod_resources.h"
+
+namespace nos::agent {
+
+struct ClaimServiceOptions {
+  std::string node;
+  std::string plugins = "/var/lib/kubelet/plugins";
+  std::string registry = "/var/lib/kubelet/plugins_registry";
+  std::string cdi_folder = "/var/run/cdi";
+  device::HostFolders host{};
+  Duration poll = std::chrono::seconds(30);          // of GPUs and slices
+  Duration retry = std::chrono::seconds(5);          // after an error
+  Duration relist_every = std::chrono::minutes(10);  // of claims
+};
+
+struct ClaimServiceCollaborators {
+  kube::Transport& transport;
+  const gpu::Catalogue& catalogue;
+  kubelet::PodResources& pod_resources;
+  // Lists all GPUs. Called by Step.
+  std::function<Result<std::vector<device::GpuInfo>>()> gpus;
+  // Makes a backend for the queue of one GPU, so that GPUs need not wait for each other.
+  std::function<std::unique_ptr<device::Backend>()> make_backend;
+  const device::GpuHealth* health = nullptr;  // null: the driver reports no health
+  std::function<void()> wake;                 // Step has work; from any thread
+};
+
+class ClaimService final : public ClaimInterface {
+ public:
+  ClaimService(ClaimServiceOptions options, ClaimServiceCollaborators collaborators);
+  ~ClaimService() override;
+  ClaimService(const ClaimService&) = delete;
+
+  void Use(bool use, const std::string& node_uid) override;
+  bool Released() const override { return released_; }
+
+  // Does what is due, and returns when to call it again at the latest. For one thread.
+  Time Step(Time now);
+  // The last error of Step; OK: everything is as it should be.
+  const Status& problem() const { return problem_; }
+
+ private:
+  Status Start();
+  Status ReadGpus();
+  Status UpdateSlices(Time now, std::optional<bool> use, const std::string& node_uid);
+  bool Release();
+  void Call(std::function<void(kube::Client&)> call);
+  void FollowClaims(Time now);
+  void WriteReports(Time now);
+  dra::GpuOfDriver FactsOf(const device::GpuInfo& info) const;
+
+  const ClaimServiceOptions options_;
+  const ClaimServiceCollaborators others_;
+  mutable std::mutex wanted_mutex_;
+  std::optional<bool> wanted_;  // guarded by wanted_mutex_, as the next one; none: not decided yet
+  std::string node_uid_;
+  std::atomic<bool> released_;
+  Status problem_;
+  Time next_read_{};  // of GPUs and slices, unless the next two differ before
+  std::string read_for_;
+  std::vector<device::HealthCondition> read_health_;
+  std::vector<dra::GpuOfDriver> gpus_;
+  SlicePublisher slices_;
+  bool withdrawn_ = false;
+  bool loaded_ = false;
+  std::unique_ptr<kube::Cache<AllocatedClaim>> claims_;
+  kube::Client client_;
+  ClaimDriver driver_;
+  // Functions of workers and queues answer the kubelet, so these end first (destructor).
+  std::unique_ptr<kubelet::DraPluginServer> server_;
+  GpuQueues queues_;
+  std::mutex workers_mutex_;
+  std::unique_ptr<kube::Workers> workers_;  // guarded by workers_mutex_; null: ending
+};
+
+}  // namespace nos::agent

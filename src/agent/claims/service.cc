@@ -1,0 +1,247 @@
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/claim_service.h"
+#include "agent/node_modes.h"
+#include "base/log.h"
+
+namespace nos::agent {
+namespace {
+
+constexpr int kApiThreads = 4;
+
+ClaimDriverOptions DriverOptions(const ClaimServiceOptions& options) {
+  ClaimDriverOptions driver;
+  driver.node = options.node;
+  driver.checkpoint =
+      options.plugins + "/" + std::string(dra::kNosDriver) + "/prepared-claims.json";
+  driver.cdi_folder = options.cdi_folder;
+  driver.host = options.host;
+  return driver;
+}
+
+bool Exists(const std::string& path) {
+  struct stat file{};
+  return stat(path.c_str(), &file) == 0;
+}
+
+// MPS shares and replicas have ids that begin with the UUID of their device.
+Result<std::set<std::string>> HeldBy(kubelet::PodResources& pod_resources) {
+  NOS_ASSIGN(const auto assignments, pod_resources.List());
+  std::set<std::string> held;
+  for (const kubelet::DeviceAssignment& one : assignments) {
+    held.insert(one.device_id.substr(0, one.device_id.find("::")));
+  }
+  return held;
+}
+
+}  // namespace
+
+ClaimService::ClaimService(ClaimServiceOptions options, ClaimServiceCollaborators collaborators)
+    : options_(std::move(options)),
+      others_(std::move(collaborators)),
+      // The folder is left from a time when the node was used by claims.
+      released_(!Exists(DriverOptions(options_).checkpoint)),
+      client_(others_.transport),
+      driver_(DriverOptions(options_),
+              {[this](std::function<void(kube::Client&)> call) { Call(std::move(call)); },
+               [this](int gpu, std::function<void()> task) {
+                 return queues_.Run(gpu, std::move(task));
+               },
+               [this](int gpu) -> device::Backend& { return queues_.BackendOf(gpu); },
+               [this] { return HeldBy(others_.pod_resources); }, others_.wake}),
+      queues_(others_.make_backend),
+      workers_(std::make_unique<kube::Workers>(others_.transport, kApiThreads)) {}
+
+ClaimService::~ClaimService() {
+  queues_.Stop();
+  std::unique_ptr<kube::Workers> ending;
+  {
+    const std::lock_guard lock(workers_mutex_);
+    ending = std::move(workers_);
+  }
+  ending.reset();  // without the lock: a running function may call again
+}
+
+void ClaimService::Call(std::function<void(kube::Client&)> call) {
+  const std::lock_guard lock(workers_mutex_);
+  if (workers_ != nullptr) workers_->Post(std::move(call));
+}
+
+void ClaimService::Use(bool use, const std::string& node_uid) {
+  bool news = false;
+  {
+    const std::lock_guard lock(wanted_mutex_);
+    news = wanted_ != use || node_uid_ != node_uid;
+    wanted_ = use;
+    node_uid_ = node_uid;
+    if (use) released_ = false;
+  }
+  if (news) others_.wake();
+}
+
+Time ClaimService::Step(Time now) {
+  std::optional<bool> use;
+  std::string node_uid;
+  {
+    const std::lock_guard lock(wanted_mutex_);
+    use = wanted_;
+    node_uid = node_uid_;
+    if (released_) return now + options_.poll;
+  }
+  // 1. Serve the kubelet: claims may have devices since before a restart.
+  problem_ = Start();
+  if (!problem_.ok()) {
+    Log(LogLevel::kError, "failed to start DRA driver", {{"error", problem_.message()}});
+    return now + options_.retry;
+  }
+  // 2. Create the instances of claims that schedulers have allocated.
+  FollowClaims(now);
+  WriteReports(now);
+  // 3. Announce the GPUs, or the end of that.
+  if (problem_ = UpdateSlices(now, use, node_uid); !problem_.ok()) {
+    Log(LogLevel::kError, "failed to update ResourceSlices", {{"error", problem_.message()}});
+    return now + options_.retry;
+  }
+  if (use == false && Release()) return now + options_.poll;
+  Time next = now + (use == false ? options_.retry : options_.poll);
+  if (const auto due = driver_.NextDue()) next = std::min(next, std::max(*due, now));
+  return std::min(next, claims_->reflector().NextDue());
+}
+
+// True if no claim has a device any more. The agent may then offer the GPUs otherwise.
+bool ClaimService::Release() {
+  const bool idle = claims_->synced() && driver_.Idle() && !driver_.HasAllocated();
+  // Without a checkpoint the next agent on this node knows that no claim has a device.
+  if (!idle || !driver_.Forget().ok()) return false;
+  server_.reset();
+  claims_.reset();
+  loaded_ = withdrawn_ = false;
+  const std::lock_guard lock(wanted_mutex_);
+  released_ = wanted_ == false;
+  return released_;
+}
+
+Status ClaimService::Start() {
+  if (server_ == nullptr) {
+    server_ = std::make_unique<kubelet::DraPluginServer>(
+        kubelet::DraPluginOptions{std::string(dra::kNosDriver), options_.plugins,
+                                  options_.registry},
+        driver_);
+  }
+  if (claims_ == nullptr) {
+    kube::ReflectorOptions watch;
+    watch.relist_every = options_.relist_every;
+    watch.may_be_unknown = true;
+    watch.wake = others_.wake;
+    claims_ = std::make_unique<kube::Cache<AllocatedClaim>>(
+        kResourceClaims,
+        [pool = options_.node](JsonSource json, AllocatedClaim& to) {
+          return ReadAllocatedClaim(pool, json, to);
+        },
+        watch);
+  }
+  if (gpus_.empty()) NOS_RETURN_IF_ERROR(ReadGpus());
+  if (!loaded_) {
+    NOS_RETURN_IF_ERROR(server_->MakeFolders());
+    NOS_RETURN_IF_ERROR(driver_.Load());
+    loaded_ = true;
+  }
+  return server_->Keep();
+}
+
+dra::GpuOfDriver ClaimService::FactsOf(const device::GpuInfo& info) const {
+  dra::GpuOfDriver gpu;
+  gpu.index = info.index;
+  gpu.uuid = info.uuid;
+  gpu.product = info.product;
+  gpu.memory_mib = info.memory_mib;
+  gpu.model = others_.catalogue.FindByProduct(info.product);
+  if (gpu.model == nullptr) gpu.model = others_.catalogue.FindByPciId(info.pci_device_id);
+  if (gpu.model != nullptr && gpu.model->counted()) gpu.model = nullptr;
+  gpu.placements = gpu.model != nullptr && info.mig_capable;
+  if (gpu.placements && NeedsReset(*gpu.model)) {
+    gpu.placements = info.mig_enabled;
+    gpu.whole = !info.mig_enabled;
+  }
+  gpu.pci_bus_id = device::PciBusIdOf(info.uuid, options_.host);
+  if (!info.problem.empty()) gpu.fault = "NotReadable";
+  if (others_.health == nullptr) return gpu;
+  for (const device::HealthCondition& fault : others_.health->Conditions()) {
+    if (fault.gpu == info.index && !fault.instance && fault.Disables()) gpu.fault = fault.Reason();
+  }
+  return gpu;
+}
+
+// A GPU that disappears stays announced as unhealthy: consumers forget the counters of allocated
+// devices that their slice does not list.
+Status ClaimService::ReadGpus() {
+  NOS_ASSIGN(const std::vector<device::GpuInfo> infos, others_.gpus());
+  std::vector<dra::GpuOfDriver> gpus;
+  for (const device::GpuInfo& info : infos) {
+    const auto known = std::ranges::find(gpus_, info.index, &dra::GpuOfDriver::index);
+    if (info.problem.empty() || known == gpus_.end()) {
+      if (!info.uuid.empty()) gpus.push_back(FactsOf(info));
+      continue;
+    }
+    gpus.push_back(*known);
+    gpus.back().fault = "NotReadable";
+  }
+  for (const dra::GpuOfDriver& known : gpus_) {
+    const bool there = std::ranges::any_of(
+        gpus, [&](const auto& gpu) { return gpu.index == known.index || gpu.uuid == known.uuid; });
+    if (there) continue;
+    gpus.push_back(known);
+    gpus.back().fault = "NotFound";
+  }
+  gpus_ = std::move(gpus);
+  driver_.SetGpus(gpus_);
+  return Status::Ok();
+}
+
+void ClaimService::FollowClaims(Time now) {
+  claims_->Pump(client_, now);
+  if (!claims_->synced()) return;
+  std::map<std::string, AllocatedClaim> allocated;
+  const auto all = claims_->Snapshot();
+  for (const auto& claim : *all) {
+    if (!claim->devices.empty()) allocated[claim->uid] = *claim;
+  }
+  driver_.SetAllocated(std::move(allocated), now);
+}
+
+// A report that cannot be written is made again.
+void ClaimService::WriteReports(Time now) {
+  for (const CreationReport& report : driver_.TakeReports()) {
+    const Status written = WriteCreated(client_, options_.node, report.claim, report.status, now);
+    if (written.ok()) continue;
+    Log(LogLevel::kWarn, "failed to write conditions of ResourceClaim",
+        {{"claim", report.claim.ns + "/" + report.claim.name}, {"error", written.message()}});
+  }
+}
+
+Status ClaimService::UpdateSlices(Time now, std::optional<bool> use, const std::string& node_uid) {
+  if (!use) return Status::Ok();
+  if (!*use) {
+    if (!withdrawn_) NOS_RETURN_IF_ERROR(slices_.Withdraw(client_, options_.node));
+    withdrawn_ = true;
+    next_read_ = {};
+    return Status::Ok();
+  }
+  withdrawn_ = false;
+  std::vector<device::HealthCondition> health;
+  if (others_.health != nullptr) health = others_.health->Conditions();
+  if (next_read_ > now && read_for_ == node_uid && read_health_ == health) return Status::Ok();
+  NOS_RETURN_IF_ERROR(ReadGpus());
+  const auto files = device::FindDriverFiles(options_.host);
+  const std::string version = files.ok() ? files->version : "";
+  NOS_RETURN_IF_ERROR(slices_.Publish(client_, {options_.node, node_uid, version}, gpus_));
+  next_read_ = now + options_.poll;
+  read_for_ = node_uid;
+  read_health_ = std::move(health);
+  return Status::Ok();
+}
+
+}  // namespace nos::agent
