@@ -33,6 +33,7 @@
 namespace nos::agent {
 
 struct ClaimServiceOptions {
+  bool enabled = false;  // if false, Use(true) has no effect
   std::string node;
   std::string plugins = "/var/lib/kubelet/plugins";
   std::string registry = "/var/lib/kubelet/plugins_registry";
@@ -48,11 +49,11 @@ struct ClaimServiceCollaborators {
   const gpu::Catalogue& catalogue;
   kubelet::PodResources& pod_resources;
   // Lists all GPUs. Called by Step.
-  std::function<Result<std::vector<device::GpuInfo>>()> gpus;
+  std::function<Result<std::vector<device::GpuInfo>>()> gpus{};
   // Makes a backend for the queue of one GPU, so that GPUs need not wait for each other.
-  std::function<std::unique_ptr<device::Backend>()> make_backend;
+  std::function<std::unique_ptr<device::Backend>()> make_backend{};
   const device::GpuHealth* health = nullptr;  // null: the driver reports no health
-  std::function<void()> wake;                 // Step has work; from any thread
+  std::function<void()> wake{};               // Step has work; from any thread
 };
 
 class ClaimService final : public ClaimInterface {

@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/claim_interface.h"
 #include "agent/conditions.h"
 #include "agent/device_rules.h"
 #include "agent/loop/device_offer.h"
@@ -77,6 +78,8 @@ struct AgentExtras {
   SharingModes modes = AllSharingModes();
   // Condition kDeviceHandover of the device plugin; no function: none.
   std::function<std::optional<reconcile::WantedCondition>()> handover{};
+  // Serves ResourceClaims on nodes with label cluster::kInterfaceLabel.
+  ClaimInterface* claims = nullptr;
 };
 
 class Agent final : public reconcile::Reconciler {
@@ -105,6 +108,10 @@ class Agent final : public reconcile::Reconciler {
   Result<ObservedState> Assess(std::shared_ptr<const cluster::Node> node, const Pods& pods,
                                Time now);
   void ReadTargets(ObservedState& round) const;
+  bool LeavesToClaims(const cluster::Node& node) const;
+  bool IsFreeOfPods(const ObservedState& round, Time now) const;
+  reconcile::ReconcileResult RestForClaims(const ObservedState& round, kube::Client& client,
+                                           Time now);
   std::set<int> NotTakenOver(const ObservedState& round) const;
   bool Recovers(int gpu) const;
   gpu::Obstacle BadSpec(const cluster::Gpu& gpu, const NodeDevices& devices) const;

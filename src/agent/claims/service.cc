@@ -72,6 +72,7 @@ void ClaimService::Call(std::function<void(kube::Client&)> call) {
 
 void ClaimService::Use(bool use, const std::string& node_uid) {
   bool news = false;
+  use = use && options_.enabled;
   {
     const std::lock_guard lock(wanted_mutex_);
     news = wanted_ != use || node_uid_ != node_uid;

@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "cluster/device_interface.h"
+
 namespace nos::agent {
 namespace {
+
+constexpr std::string_view kDevicePrefix = "nvidia.com/";  // of resources of device plugins
 
 bool HasSpec(const cluster::Node& node, int gpu) {
   const std::string counts = fmt::format("{}spec-gpu-{}-", cluster::kPrefix, gpu);
@@ -25,6 +29,16 @@ std::map<std::string, std::string> WithResources(const std::vector<device::GpuIn
     resources[instance.uuid] = ResourceOf(*gpu, instance);
   }
   return resources;
+}
+
+std::vector<device::GpuInstance> FreeInstances(const ObservedState& round) {
+  std::vector<device::GpuInstance> free;
+  for (const device::ObservedGpu& gpu : round.devices.gpus) {
+    for (const device::GpuInstance& instance : gpu.instances) {
+      if (instance.complete && !round.keep.contains(instance.uuid)) free.push_back(instance);
+    }
+  }
+  return free;
 }
 
 const DeviceRules& RulesOf(const AgentExtras& extras) {
@@ -74,6 +88,7 @@ reconcile::ReconcileResult Agent::Reconcile(const std::string&, const reconcile:
   if (Status shown = UpdateAllocatable(*round, client, clock); !shown.ok()) {
     return ReconcileResult::Failed(std::move(shown));
   }
+  if (round->claims) return RestForClaims(*round, client, now);
   // 4. Perform at most one device operation, then start over, because it invalidates the
   //    observation.
   const device::Progress progress = runner_.Decide(*round, now);
@@ -120,6 +135,7 @@ Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, c
   for (const auto& mode : modes_) mode->Adapt(settings, *node, runner_.failures(), now);
   NOS_ASSIGN(round.devices, observer_.ReadDevices(settings, pods, offer_.Withdraws(), now));
   round.node = std::move(node);
+  round.claims = LeavesToClaims(*round.node);
   round.waits = observer_.unreadable_may_return();
   round.pending_admission = PodsPendingAdmission(pods);
   round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty() ||
@@ -142,6 +158,7 @@ Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, c
   round.keep = rules_.Keep(std::move(round.keep), round.devices);
   round.unwanted =
       WithResources(device::Unwanted(round.targets, round.devices.gpus, round.keep), round.devices);
+  if (round.claims) round.unwanted = WithResources(FreeInstances(round), round.devices);
   // 4. Keep daemons for the devices that stay.
   for (const auto& mode : modes_) mode->RequestDaemons(round);
   for (const auto& mode : modes_) mode->KeepDaemons(round);
@@ -151,6 +168,36 @@ Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, c
     runner_.ClearFailures();
   }
   return round;
+}
+
+// A plugin that cannot withdraw devices cannot leave them to claims either.
+bool Agent::LeavesToClaims(const cluster::Node& node) const {
+  if (extras_.claims == nullptr || !offer_.Withdraws()) return false;
+  return cluster::ServesClaims(node) || !extras_.claims->Released();
+}
+
+// The claims begin when the kubelet can give no device of the plugin to a pod any more, and none
+// has one.
+reconcile::ReconcileResult Agent::RestForClaims(const ObservedState& round, kube::Client& client,
+                                                Time now) {
+  if (Status reported = Report(round, std::nullopt, client, now); !reported.ok()) {
+    return reconcile::ReconcileResult::Failed(std::move(reported));
+  }
+  const bool wanted = cluster::ServesClaims(*round.node);
+  // Once they have begun, pods that use the plugin are not waited for: there are none.
+  const bool use = wanted && (!extras_.claims->Released() || IsFreeOfPods(round, now));
+  extras_.claims->Use(use, round.node->meta.uid);
+  return reconcile::ReconcileResult::Again(use ? config_.poll : config_.catch_up);
+}
+
+// True if no pod has a device of the plugin, or can get one.
+bool Agent::IsFreeOfPods(const ObservedState& round, Time now) const {
+  const bool offered = std::ranges::any_of(
+      round.unwanted, [&](const auto& one) { return offer_.IsDraining(one.first, now); });
+  const bool awaited = std::ranges::any_of(round.pending_admission, [&](const auto& asked) {
+    return asked.first.starts_with(kDevicePrefix) || offer_.WasOffered(asked.first);
+  });
+  return round.keep.empty() && !round.kubelet_lags && !offered && !awaited && !offer_.look_again();
 }
 
 std::set<int> Agent::NotTakenOver(const ObservedState& round) const {
@@ -312,6 +359,7 @@ Status Agent::ReportHandover(const cluster::Node& node, kube::Client& client, Ti
 // The GPUs that the partitioner may plan on.
 std::vector<cluster::Gpu> Agent::ReportedGpus(const ObservedState& round) const {
   std::vector<cluster::Gpu> gpus = ToGpus(rules_.Shown(round.devices));
+  if (round.claims) return {};
   const std::set<int> whole = HeldWhole(round.devices);
   const std::set<int> not_taken_over = NotTakenOver(round);
   std::erase_if(gpus, [&](const cluster::Gpu& gpu) {

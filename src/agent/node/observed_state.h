@@ -27,6 +27,9 @@ struct ObservedState {
   RequestedMode mode;  // requested by the node's label
   NodeDevices devices;
   bool managed = false;
+  // The node's GPUs are for ResourceClaims, or claims still have devices: free devices leave the
+  // offer to the kubelet, and this agent changes no GPU.
+  bool claims = false;
   std::vector<device::Target> targets;
   std::set<std::string> keep;                   // UUIDs that must not be destroyed
   std::map<std::string, std::string> unwanted;  // UUID -> resource of free instances to destroy

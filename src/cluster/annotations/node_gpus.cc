@@ -8,6 +8,7 @@
 #include "cluster/annotations.h"
 #include "cluster/annotations/arrange.h"
 #include "cluster/annotations/reported.h"
+#include "cluster/device_interface.h"
 #include "gpu/shares.h"
 
 namespace nos::cluster {
@@ -471,7 +472,10 @@ std::string_view RequestedSharingMode(const Node& node) {
   return Lookup(labels, OldKey("auto-mig-enabled")) == "true" ? "mig" : "";
 }
 
+bool ServesClaims(const Node& node) { return Lookup(node.meta.labels, kInterfaceLabel) == "dra"; }
+
 SharingMode SharingModeOf(const Node& node) {
+  if (ServesClaims(node)) return SharingMode::kNone;
   const std::string_view mode = RequestedSharingMode(node);
   if (mode == "mig") return ReportsWholeGpus(node) ? SharingMode::kHybrid : SharingMode::kMig;
   if (mode == "mps") return ReportsShares(node) ? SharingMode::kMps : SharingMode::kNone;

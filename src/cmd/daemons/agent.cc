@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "agent/claim_service.h"
 #include "agent/device_plugin.h"
 #include "agent/node_agent.h"
 #include "agent/sharing_modes.h"
@@ -40,6 +41,7 @@ struct AgentFlags {
 struct Config {
   DaemonConfig daemon;
   agent::AgentConfig agent;
+  agent::ClaimServiceOptions claims;
   std::string library, geometries_file;
   device::HostFolders host;
   agent::DevicePlugins plugins;
@@ -64,6 +66,15 @@ void DescribeAgent(ConfigFields& f, Config& c) {
   f.Text("driverRootOnHost", c.host.driver_host, "The same, as the host sees it.");
   f.Text("deviceRoot", c.host.dev, "The host's /dev, as this process sees it.");
   c.plugins.Describe(f);
+  f.Group("resourceClaims", [&] {
+    f.Flag("enabled", c.claims.enabled,
+           "Serve ResourceClaims on nodes with label nos.nebuly.com/device-interface=dra, in place "
+           "of the device plugin (docs/dra.md).");
+    f.Text("pluginsFolder", c.claims.plugins,
+           "The kubelet's folder of plugins, at the same path as for the kubelet.");
+    f.Text("registryFolder", c.claims.registry, "The folder in which the kubelet finds plugins.");
+    f.Text("cdiFolder", c.claims.cdi_folder, "Folder of CDI specifications of claims.");
+  });
   f.Text("podResourcesSocket", c.pod_resources.socket, "Socket of the kubelet's PodResources API.");
   f.Seconds(
       "settleSeconds", c.agent.settle, milliseconds(0), seconds(5),
@@ -116,6 +127,34 @@ Status CheckLibrary(const device::NvmlBackend& nvml) {
           "start again with that of the new one"};
 }
 
+// Serves ResourceClaims on a thread of its own: the agent's loop waits for drivers.
+class ClaimThread {
+ public:
+  ClaimThread(agent::ClaimService& service, WakeSignal& bell, const Clock& clock)
+      : service_(service), bell_(bell), clock_(clock), thread_([this] { Run(); }) {}
+  ~ClaimThread() {
+    stop_ = true;
+    bell_.Ring();
+    thread_.join();
+  }
+  ClaimThread(const ClaimThread&) = delete;
+
+ private:
+  void Run() {
+    while (!stop_) {
+      const Time next = service_.Step(clock_.Now());
+      const Duration pause = std::max(next - clock_.Now(), Duration::zero());
+      bell_.Wait(std::chrono::duration_cast<std::chrono::milliseconds>(pause));
+    }
+  }
+
+  agent::ClaimService& service_;
+  WakeSignal& bell_;
+  const Clock& clock_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;  // last: uses the others
+};
+
 telemetry::Sharing SharingOf(const agent::SharingSettings& settings) {
   return {settings.time_slices, settings.resets != agent::ResetRule::kNever};
 }
@@ -132,7 +171,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   NOS_ASSIGN(const kube::ConnectionConfig connection,
              kube::LoadConnection(flags.daemon.kubeconfig, flags.daemon.context));
   const SystemClock clock;
-  WakeSignal bell;
+  WakeSignal bell, claims_bell;
   OutsideEvents events({}, [&] { bell.Ring(); });
   Metrics metrics;
   Announce("agent", metrics);
@@ -145,6 +184,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   const auto look = [&] {
     happened = true;
     bell.Ring();
+    claims_bell.Ring();
   };
   device::GpuHealth health;
   health.SetListener(look);
@@ -170,10 +210,23 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   const auto plugins = config.plugins.Open(
       {flags.node, metered, pod_resources, backend, modes, config.host, clock, look});
 
+  config.claims.node = flags.node;
+  config.claims.host = config.host;
+  config.claims.relist_every = config.daemon.relist_every;
+  agent::ClaimServiceCollaborators collaborators{metered, catalogue, pod_resources};
+  collaborators.gpus = [&] { return backend.ListGpus(); };
+  collaborators.make_backend = [&] {
+    return std::make_unique<device::NvmlBackend>(*library, catalogue, &watcher);
+  };
+  collaborators.health = &health;
+  collaborators.wake = [&] { claims_bell.Ring(); };
+  agent::ClaimService claims(config.claims, collaborators);
+  // Claims that are left from when they were enabled are served until they end.
+  const bool serves = config.claims.enabled || !claims.Released();
   // 4. Create the reconciler. Telemetry and probes start last, because they read all of the above.
-  agent::Agent agent(
-      config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),
-      {&health, &metrics, strategy.rules(), modes, [&] { return config.plugins.Handover(); }});
+  agent::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),
+                     {&health, &metrics, strategy.rules(), modes,
+                      [&] { return config.plugins.Handover(); }, serves ? &claims : nullptr});
   reconcile::MeteredReconciler reconciler(agent, "agent", metrics);
   reconcile::RunnerOptions options = reconcile::ForNode(flags.node);
   options.relist_every = config.daemon.relist_every;
@@ -188,6 +241,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
                             {"devices", [&] { return report.Works(); }}};
   NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses, std::move(checks), metrics,
                                               [&] { config.plugins.Measure(metrics); }));
+  const ClaimThread claim_thread(claims, claims_bell, clock);
   // 5. Reconcile until shutdown. An event of a device or plugin is not part of any watch, so it
   //    triggers a reconciliation itself.
   RunUntil([&] { return events.StopAsked() || nvml.outdated(); }, runner, bell, clock,

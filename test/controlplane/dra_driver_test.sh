@@ -1,0 +1,209 @@
+#!/usr/bin/env bash
+# Containers get the MIG instance of their ResourceClaim: nos scheduler allocates it, nos agent creates it
+# and prepares it for a real kubelet, containerd and runc, on a control plane of its own. The driver's side
+# is doubled as in handover_test.sh.
+#
+#   dra_driver_test.sh SCRIPT BUILD_FOLDER
+# shellcheck source=test/controlplane/check.sh
+. "$(dirname "$0")/check.sh"
+build=$2 node=dra-$$ team=team-dra-$$ release=nos-dra
+plane=$(mktemp -d)
+export NOS_CONTROLPLANE_DIR=$plane/plane NOS_CONTROLPLANE_ONLY="etcd kube-apiserver kube-controller-manager"
+# On by default from Kubernetes 1.36 on.
+export NOS_FLAGS_KUBE_APISERVER="--feature-gates=DRAPartitionableDevices=true,DRADeviceBindingConditions=true,DRAResourceClaimDeviceStatus=true"
+trap 'rm -rf "$plane"' EXIT
+own_plane 0 "$NOS_CONTROLPLANE_DIR" "$plane/up"
+# shellcheck source=test/controlplane/real_node.sh
+. "$(dirname "$0")/real_node.sh"
+end() {
+  local code=$?
+  "$controlplane" down --dir "$NOS_CONTROLPLANE_DIR" >/dev/null 2>&1
+  rm -rf "$plane"
+  return "$code"
+}
+trap 'end; finish' EXIT
+# shellcheck source=test/controlplane/driver_of_node.sh
+. "$(dirname "$0")/driver_of_node.sh"
+plugins=$work/node/kubelet/plugins cdi=$work/node/cdi
+
+# start_agent: in mount namespaces in which /proc shows the driver.
+start_agent() {
+  cat >"$work/agent.yaml" <<Y
+apiVersion: config.nos.nebuly.com/v1alpha1
+kind: MigAgentConfig
+health: {healthProbeBindAddress: "0"}
+metrics: {bindAddress: "0"}
+reportConfigIntervalSeconds: 0.5
+devicePlugin: {mode: builtin, folder: $work/node/kubelet/device-plugins, handover: cdi, cdiFolder: $cdi}
+resourceClaims:
+  enabled: true
+  pluginsFolder: $plugins
+  registryFolder: ${plugins}_registry
+  cdiFolder: $cdi
+podResourcesSocket: $work/node/kubelet/pod-resources/kubelet.sock
+nvmlLibrary: $build/test/doubles/nvml/libnvidia-ml.so.1
+driverRoot: $work/driver
+driverRootOnHost: $work/driver
+deviceRoot: /proc/$(tr -d ' ' <"$work/node/first.pid")/root/dev
+Y
+  cat >"$work/agent.sh" <<Y
+set -e
+mount --bind $work/proc/driver /proc/driver
+mount --bind $work/proc/devices /proc/devices
+exec $build/nos agent --config $work/agent.yaml --kubeconfig $work/agent.kubeconfig
+Y
+  NODE_NAME=$node unshare --mount bash "$work/agent.sh" >>"$work/agent.log" 2>&1 &
+  pid[agent]=$!
+  disown
+}
+start_scheduler() {
+  cat >"$work/scheduler.yaml" <<Y
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+podMaxBackoffSeconds: 1
+profiles:
+- schedulerName: nos-scheduler
+---
+apiVersion: config.nos.nebuly.com/v1alpha1
+kind: SchedulerConfig
+health: {healthProbeBindAddress: "127.0.0.1:0"}
+metrics: {bindAddress: "0"}
+Y
+  "$helm" template nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 \
+    --set scheduler.enabled=true -s templates/scheduler-rbac.yaml >"$work/scheduler-roles.yaml" || fail "no roles"
+  expect created k create -f "$work/scheduler-roles.yaml"
+  expect kubeconfig "$controlplane" kubeconfig scheduler --namespace "$team" --serviceaccount nos-scheduler
+  "$build/nos" scheduler --kubeconfig "$dir/scheduler.kubeconfig" --config "$work/scheduler.yaml" >>"$work/scheduler.log" 2>&1 &
+  pid[scheduler]=$!
+  disown
+}
+# claim_pod NAME PROFILE [REQUEST]: a pod with a claim from a template of its own, which prints its devices.
+claim_pod() {
+  local numbers
+  numbers=$(seq -f "$tty:%g" 18 62 | tr '\n' ' ')
+  expect created from "
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: $1, namespace: $team}
+spec:
+  spec:
+    devices:
+      requests:
+      - name: slice
+        exactly:
+          deviceClassName: mig.nos.nebuly.com
+          selectors: [{cel: {expression: \"device.attributes['gpu.nos.nebuly.com'].profile == '$2'\"}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: $1, namespace: $team}
+spec:
+  schedulerName: nos-scheduler
+  hostNetwork: true
+  tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+  terminationGracePeriodSeconds: 1
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: $1}]
+  containers:
+  - name: main
+    image: docker.io/nos-test/sleeper:1
+    imagePullPolicy: Never
+    env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: PROBE, value: '$numbers'}]
+    resources: {claims: [{name: gpu}]}
+" k create
+}
+gone() { expect deleted k delete pod "$1" -n "$team" --timeout 60s; }
+# start_of NAME: the start of the device that the pod's claim has.
+start_of() {
+  k get resourceclaims -n "$team" -o json |
+    jq -r --arg pod "$1" '.items[] | select(.metadata.ownerReferences[0].name == $pod) | .status.allocation.devices.results[0].device' |
+    grep -oE '[0-9]+$'
+}
+instances() { jq -c '[.gpus[0].instances[] | "\(.profile)@\(.start)"] | sort' "$work/gpus.json"; }
+slices() { k get resourceslices -o json | jq --arg node "$node" '[.items[] | select(.spec.nodeName == $node)] | length'; }
+
+say "a node with an H100 joins, whose GPUs are for claims"
+make_machine '{"model": "H100-80GB"}'
+export NOS_NODE_DEVICES=$work/dev
+join_node 1
+permit_agent --set gpuPartitioner.migAgent.resourceClaims.enabled=true
+"$helm" template nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 \
+  --api-versions resource.k8s.io/v1 --set gpuPartitioner.migAgent.resourceClaims.enabled=true \
+  -s templates/device-classes.yaml | k create -f - >/dev/null || fail "no DeviceClasses"
+expect labeled k label node "$node" nos.nebuly.com/device-interface=dra
+start_agent
+start_scheduler
+within 60 bash -c "[ \"\$('$kubectl' get resourceslices -o name | grep -c .)\" -ge 1 ]"
+within 60 grep -q 'registered DRA driver with kubelet' "$work/agent.log"
+expect '"memory-slice-0"' k get resourceslices -o json
+expect_no 'FAILED' k get resourceslices
+generation=$(k get resourceslices -o 'jsonpath={.items[0].spec.pool.generation}')
+
+say "a pod gets the instance of its claim, and no other device"
+claim_pod first 3g.40gb
+running first
+at=$(start_of first)
+sees first "$at" void
+expect 'nos.nebuly.com/Created' k get resourceclaims -n "$team" -o json
+
+say "a second pod beside it, and the devices stay the same"
+claim_pod second 1g.10gb
+running second
+sees second "$(start_of second)" void
+[ "$(k get resourceslices -o 'jsonpath={.items[0].spec.pool.generation}')" = "$generation" ] || fail "the slices changed"
+
+say "its instance stays warm and is used again"
+before=$(instances)
+id=$(instance_at "$at")
+gone first
+within 30 bash -c "! grep -q first $plugins/gpu.nos.nebuly.com/prepared-claims.json"
+[ "$(instances)" = "$before" ] || fail "instances: $(instances), before: $before"
+claim_pod third 3g.40gb
+running third
+sees third "$(start_of third)" void
+[ "$(instances)" = "$before" ] || fail "instances: $(instances), before: $before"
+[ "$(instance_at "$at")" = "$id" ] || fail "the instance was created again"
+
+say "the agent is killed between the creation and the start of the pod, and nothing is lost"
+gone second
+claim_pod fourth 2g.20gb
+within 60 bash -c "jq -e '[.gpus[0].instances[] | select(.profile == \"2g.20gb\")] | length == 1' $work/gpus.json"
+kill -9 "${pid[agent]}"
+before=$(instances)
+start_agent
+running fourth
+sees fourth "$(start_of fourth)" void
+sees third "$(start_of third)" void
+[ "$(instances)" = "$before" ] || fail "instances: $(instances), before: $before"
+
+say "a placement takes the room of instances that nobody uses"
+gone third
+gone fourth
+within 60 bash -c "! '$kubectl' get resourceclaims -n $team -o name | grep ."
+claim_pod all 7g.80gb
+running all
+sees all 0 void
+[ "$(instances)" = '["7g.80gb@0"]' ] || fail "instances: $(instances)"
+
+say "the node returns to the device plugin once no claim has a device"
+expect labeled k label node "$node" nos.nebuly.com/device-interface-
+within 60 bash -c "! '$kubectl' get resourceslices -o name | grep ."
+sleep 2
+[ "$(k get node "$node" -o 'jsonpath={.status.allocatable.nvidia\.com/mig-7g\.80gb}')" != 1 ] || fail "the device of a claim is offered"
+running all
+gone all
+plan 1 1g.10gb@0
+allocatable 1g.10gb 1
+sleeper_pod plugin nvidia.com/mig-1g.10gb
+running plugin
+
+say "and waits for its pods before it serves claims again"
+expect labeled k label node "$node" nos.nebuly.com/device-interface=dra
+claim_pod fifth 1g.10gb
+sleep 3
+[ "$(slices)" = 0 ] || fail "devices are announced while a pod has one of the plugin"
+gone plugin
+running fifth
+sees fifth "$(start_of fifth)" void
+if grep forbidden "$work"/*.log; then fail "a permission is missing"; fi
+say ok
