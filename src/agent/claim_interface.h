@@ -1,4 +1,4 @@
-// Whether a node offers its GPUs by ResourceClaims, as the agent's loop sees it.
+// The switch between device plugin and ResourceClaims, as the agent's loop sees it.
 #pragma once
 
 #include <string>

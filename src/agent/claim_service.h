@@ -71,9 +71,21 @@ class ClaimService final : public ClaimInterface {
   const Status& problem() const { return problem_; }
 
  private:
+  // What the agent wants; none: it has not decided yet.
+  struct Wanted {
+    std::optional<bool> use;
+    std::string node_uid;
+  };
+  // The last read of GPUs and slices: when it is due again, unless one of the others differs.
+  struct Read {
+    Time next{};
+    std::string node_uid{};
+    std::vector<device::HealthCondition> health{};
+  };
+
   Status Start();
   Status ReadGpus();
-  Status UpdateSlices(Time now, std::optional<bool> use, const std::string& node_uid);
+  Status UpdateSlices(Time now, const Wanted& wanted);
   bool Release();
   void Call(std::function<void(kube::Client&)> call);
   void FollowClaims(Time now);
@@ -82,14 +94,11 @@ class ClaimService final : public ClaimInterface {
 
   const ClaimServiceOptions options_;
   const ClaimServiceCollaborators others_;
-  mutable std::mutex wanted_mutex_;
-  std::optional<bool> wanted_;  // guarded by wanted_mutex_, as the next one; none: not decided yet
-  std::string node_uid_;
+  mutable std::mutex mutex_;
+  Wanted wanted_;  // guarded by mutex_
   std::atomic<bool> released_;
   Status problem_;
-  Time next_read_{};  // of GPUs and slices, unless the next two differ before
-  std::string read_for_;
-  std::vector<device::HealthCondition> read_health_;
+  Read read_;
   std::vector<dra::GpuOfDriver> gpus_;
   SlicePublisher slices_;
   bool withdrawn_ = false;

@@ -171,7 +171,8 @@ within 60 bash -c "jq -e '[.gpus[0].instances[] | select(.profile == \"2g.20gb\"
 kill -9 "${pid[agent]}"
 before=$(instances)
 start_agent
-running fourth
+# The kubelet tries again after some 90 s.
+expect 'condition met' k wait pod/fourth -n "$team" --for=jsonpath='{.status.phase}=Running' --timeout 200s
 sees fourth "$(start_of fourth)" void
 sees third "$(start_of third)" void
 [ "$(instances)" = "$before" ] || fail "instances: $(instances), before: $before"

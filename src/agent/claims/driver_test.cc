@@ -272,11 +272,15 @@ TEST_F(ClaimDriverTest, FailsWithoutDriverFilesOrRoomOnDisk) {
   ClaimDriverOptions options = Options();
   options.checkpoint = root_ / "none/claims.json";
   ClaimDriver driver(options, Collaborators());
+  EXPECT_THAT(driver.Load().message(), HasSubstr("none/claims.json"));
+  std::filesystem::create_directory(root_ / "none");
   ASSERT_TRUE(driver.Load().ok());
   driver.SetGpus(Facts());
+  std::filesystem::remove_all(root_ / "none");
   driver.Prepare(Reference("a"), [&](const auto& got) {
     EXPECT_THAT(got.status().message(), HasSubstr("none/claims.json"));
   });
+  EXPECT_TRUE(driver.Idle());
 }
 
 TEST_F(ClaimDriverTest, CreatesInstancesBeforePodsAreBound) {

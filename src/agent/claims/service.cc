@@ -74,22 +74,19 @@ void ClaimService::Use(bool use, const std::string& node_uid) {
   bool news = false;
   use = use && options_.enabled;
   {
-    const std::lock_guard lock(wanted_mutex_);
-    news = wanted_ != use || node_uid_ != node_uid;
-    wanted_ = use;
-    node_uid_ = node_uid;
+    const std::lock_guard lock(mutex_);
+    news = wanted_.use != use || wanted_.node_uid != node_uid;
+    wanted_ = {use, node_uid};
     if (use) released_ = false;
   }
   if (news) others_.wake();
 }
 
 Time ClaimService::Step(Time now) {
-  std::optional<bool> use;
-  std::string node_uid;
+  Wanted wanted;
   {
-    const std::lock_guard lock(wanted_mutex_);
-    use = wanted_;
-    node_uid = node_uid_;
+    const std::lock_guard lock(mutex_);
+    wanted = wanted_;
     if (released_) return now + options_.poll;
   }
   // 1. Serve the kubelet: claims may have devices since before a restart.
@@ -102,12 +99,12 @@ Time ClaimService::Step(Time now) {
   FollowClaims(now);
   WriteReports(now);
   // 3. Announce the GPUs, or the end of that.
-  if (problem_ = UpdateSlices(now, use, node_uid); !problem_.ok()) {
+  if (problem_ = UpdateSlices(now, wanted); !problem_.ok()) {
     Log(LogLevel::kError, "failed to update ResourceSlices", {{"error", problem_.message()}});
     return now + options_.retry;
   }
-  if (use == false && Release()) return now + options_.poll;
-  Time next = now + (use == false ? options_.retry : options_.poll);
+  if (wanted.use == false && Release()) return now + options_.poll;
+  Time next = now + (wanted.use == false ? options_.retry : options_.poll);
   if (const auto due = driver_.NextDue()) next = std::min(next, std::max(*due, now));
   return std::min(next, claims_->reflector().NextDue());
 }
@@ -120,8 +117,8 @@ bool ClaimService::Release() {
   server_.reset();
   claims_.reset();
   loaded_ = withdrawn_ = false;
-  const std::lock_guard lock(wanted_mutex_);
-  released_ = wanted_ == false;
+  const std::lock_guard lock(mutex_);
+  released_ = wanted_.use == false;
   return released_;
 }
 
@@ -223,25 +220,25 @@ void ClaimService::WriteReports(Time now) {
   }
 }
 
-Status ClaimService::UpdateSlices(Time now, std::optional<bool> use, const std::string& node_uid) {
-  if (!use) return Status::Ok();
-  if (!*use) {
+Status ClaimService::UpdateSlices(Time now, const Wanted& wanted) {
+  if (!wanted.use) return Status::Ok();
+  if (!*wanted.use) {
     if (!withdrawn_) NOS_RETURN_IF_ERROR(slices_.Withdraw(client_, options_.node));
     withdrawn_ = true;
-    next_read_ = {};
+    read_ = {};
     return Status::Ok();
   }
   withdrawn_ = false;
   std::vector<device::HealthCondition> health;
   if (others_.health != nullptr) health = others_.health->Conditions();
-  if (next_read_ > now && read_for_ == node_uid && read_health_ == health) return Status::Ok();
+  if (read_.next > now && read_.node_uid == wanted.node_uid && read_.health == health) {
+    return Status::Ok();
+  }
   NOS_RETURN_IF_ERROR(ReadGpus());
   const auto files = device::FindDriverFiles(options_.host);
   const std::string version = files.ok() ? files->version : "";
-  NOS_RETURN_IF_ERROR(slices_.Publish(client_, {options_.node, node_uid, version}, gpus_));
-  next_read_ = now + options_.poll;
-  read_for_ = node_uid;
-  read_health_ = std::move(health);
+  NOS_RETURN_IF_ERROR(slices_.Publish(client_, {options_.node, wanted.node_uid, version}, gpus_));
+  read_ = {now + options_.poll, wanted.node_uid, std::move(health)};
   return Status::Ok();
 }
 

@@ -93,6 +93,22 @@ TEST_F(ClaimNodeTest, WaitsForClaimsBeforeItOffersDevicesAgain) {
   EXPECT_EQ(kubelet_.offer()[0].resource, "nvidia.com/mig-7g.40gb");
 }
 
+// A kubelet would give it to the next pod that asks for such a device.
+TEST_F(ClaimNodeTest, NeverOffersInstancesOfClaims) {
+  ASSERT_TRUE(gpus_.Place(0, "1g.5gb", 0).ok());
+  claims_.released = false;  // as after a restart
+  for (const char* interface : {"dra", "device-plugin"}) {
+    Interface(interface);
+    Start();
+    size_t most = 0;
+    kubelet_.on_offer = [&] { most = std::max(most, kubelet_.offer().size()); };
+    Run();
+    EXPECT_EQ(most, 0U) << interface;
+    EXPECT_EQ(claims_.used, std::string_view(interface) == "dra");
+  }
+  kubelet_.on_offer = nullptr;
+}
+
 // A claim is being prepared there: the other half of the instance follows.
 TEST_F(ClaimNodeTest, LeavesIncompleteInstancesAlone) {
   Interface("dra");

@@ -136,6 +136,10 @@ Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, c
   NOS_ASSIGN(round.devices, observer_.ReadDevices(settings, pods, offer_.Withdraws(), now));
   round.node = std::move(node);
   round.claims = LeavesToClaims(*round.node);
+  // Instances of claims are no devices of the plugin, not even for the time of a drain.
+  if (round.claims && !extras_.claims->Released()) {
+    for (device::ObservedGpu& gpu : round.devices.gpus) gpu.instances.clear();
+  }
   round.waits = observer_.unreadable_may_return();
   round.pending_admission = PodsPendingAdmission(pods);
   round.kubelet_lags = HeldByNobody(round.devices, pods) || !round.devices.doubtful.empty() ||
