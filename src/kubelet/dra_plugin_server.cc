@@ -136,7 +136,7 @@ GrpcAnswer DraPluginServer::Register(std::string_view method, const std::string&
   }
   pluginregistration::RegistrationStatus status;
   if (!status.ParseFromString(request)) return {GrpcCode::kInvalidArgument, "not readable"};
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   registered_ =
       status.plugin_registered()
           ? Status::Ok()
@@ -144,6 +144,8 @@ GrpcAnswer DraPluginServer::Register(std::string_view method, const std::string&
   Log(registered_.ok() ? LogLevel::kInfo : LogLevel::kError,
       registered_.ok() ? "registered DRA driver with kubelet" : "failed to register DRA driver",
       {{"driver", options_.driver}, {"error", registered_.message()}});
+  lock.unlock();
+  if (options_.on_registration) options_.on_registration();
   return {};
 }
 

@@ -10,6 +10,7 @@
 // Source: k8s.io/kubelet/pkg/apis/pluginregistration/v1 and dra/v1. Thread-safe.
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -26,6 +27,8 @@ struct DraPluginOptions {
   std::string registry = "/var/lib/kubelet/plugins_registry";
   // The folder `plugins` as the kubelet sees it; "": the same.
   std::string plugins_of_kubelet{};
+  // Called when Registration() has changed. Must not block, nor call the server.
+  std::function<void()> on_registration{};
 };
 
 class DraPluginServer {

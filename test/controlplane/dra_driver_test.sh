@@ -8,7 +8,7 @@
 . "$(dirname "$0")/check.sh"
 build=$2 node=dra-$$ team=team-dra-$$ release=nos-dra
 plane=$(mktemp -d)
-export NOS_CONTROLPLANE_DIR=$plane/plane NOS_CONTROLPLANE_ONLY="etcd kube-apiserver kube-controller-manager"
+export NOS_CONTROLPLANE_DIR=$plane/plane NOS_CONTROLPLANE_ONLY="etcd kube-apiserver kube-controller-manager kube-scheduler"
 # On by default from Kubernetes 1.36 on.
 export NOS_FLAGS_KUBE_APISERVER="--feature-gates=DRAPartitionableDevices=true,DRADeviceBindingConditions=true,DRAResourceClaimDeviceStatus=true"
 trap 'rm -rf "$plane"' EXIT

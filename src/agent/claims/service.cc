@@ -100,7 +100,7 @@ Time ClaimService::Step(Time now) {
   WriteReports(now);
   // 3. Announce the GPUs, or the end of that.
   if (problem_ = UpdateSlices(now, wanted); !problem_.ok()) {
-    Log(LogLevel::kError, "failed to update ResourceSlices", {{"error", problem_.message()}});
+    Log(LogLevel::kWarn, "failed to update ResourceSlices", {{"error", problem_.message()}});
     return now + options_.retry;
   }
   if (wanted.use == false && Release()) return now + options_.poll;
@@ -125,8 +125,8 @@ bool ClaimService::Release() {
 Status ClaimService::Start() {
   if (server_ == nullptr) {
     server_ = std::make_unique<kubelet::DraPluginServer>(
-        kubelet::DraPluginOptions{std::string(dra::kNosDriver), options_.plugins,
-                                  options_.registry},
+        kubelet::DraPluginOptions{std::string(dra::kNosDriver), options_.plugins, options_.registry,
+                                  "", others_.wake},
         driver_);
   }
   if (claims_ == nullptr) {
@@ -229,6 +229,8 @@ Status ClaimService::UpdateSlices(Time now, const Wanted& wanted) {
     return Status::Ok();
   }
   withdrawn_ = false;
+  // A pod that is bound before the kubelet knows the driver waits for the kubelet's next attempt.
+  NOS_RETURN_IF_ERROR(server_->Registration());
   std::vector<device::HealthCondition> health;
   if (others_.health != nullptr) health = others_.health->Conditions();
   if (read_.next > now && read_.node_uid == wanted.node_uid && read_.health == health) {

@@ -85,11 +85,13 @@ class ClaimServiceTest : public ClaimTest {
       changed_.notify_all();
     };
     service_ = std::make_unique<ClaimService>(options, others);
+    registered_ = false;
   }
   // Calls Step, also when it is woken, until the condition holds.
   bool Until(const std::function<bool()>& holds) {
     for (int i = 0; i < 200; ++i) {
       service_->Step(now_);
+      if (!registered_) registered_ = kubelet_.Register("gpu.nos.nebuly.com").ok();
       if (holds()) return true;
       std::unique_lock lock(woken_mutex_);
       changed_.wait_for(lock, std::chrono::milliseconds(50), [this] { return woken_; });
@@ -151,6 +153,8 @@ class ClaimServiceTest : public ClaimTest {
   std::condition_variable changed_;
   bool woken_ = false;
   std::unique_ptr<ClaimService> service_;
+  kubelet::DraKubelet kubelet_{root_ / "registry"};
+  bool registered_ = false;
 };
 
 TEST_F(ClaimServiceTest, ServesClaimsFromAllocationToRelease) {
@@ -164,9 +168,7 @@ TEST_F(ClaimServiceTest, ServesClaimsFromAllocationToRelease) {
   ASSERT_TRUE(Until([&] { return Has(ClaimText("a"), "DeviceReady"); }));
   EXPECT_EQ(Instances(0), "3g.40gb@4");
   // 2. The kubelet prepares it.
-  kubelet::DraKubelet kubelet(root_ / "registry");
-  ASSERT_TRUE(kubelet.Register("gpu.nos.nebuly.com").ok());
-  const auto prepared = kubelet.Prepare({Reference("a")});
+  const auto prepared = kubelet_.Prepare({Reference("a")});
   ASSERT_TRUE(prepared.ok()) << prepared.status().message();
   ASSERT_TRUE(prepared->at("a-uid").ok()) << prepared->at("a-uid").status().message();
   EXPECT_EQ(prepared->at("a-uid")->size(), 1U);
@@ -174,7 +176,7 @@ TEST_F(ClaimServiceTest, ServesClaimsFromAllocationToRelease) {
   service_->Use(false, "node-uid");
   ASSERT_TRUE(Until([&] { return Slices().empty(); }));
   EXPECT_TRUE(Never([&] { return service_->Released(); }));
-  EXPECT_TRUE(kubelet.Unprepare({Reference("a")})->at("a-uid").ok());
+  EXPECT_TRUE(kubelet_.Unprepare({Reference("a")})->at("a-uid").ok());
   EXPECT_TRUE(Never([&] { return service_->Released(); })) << "the claim is still allocated";
   {
     const std::lock_guard lock(locked_.mutex());
@@ -184,8 +186,9 @@ TEST_F(ClaimServiceTest, ServesClaimsFromAllocationToRelease) {
   EXPECT_EQ(Instances(0), "3g.40gb@4");
   // 4. And back.
   service_->Use(true, "node-uid");
+  registered_ = false;
+  EXPECT_TRUE(Never([&] { return !Slices().empty(); })) << "the kubelet has to know the driver";
   EXPECT_TRUE(Until([&] { return Slices().size() == 3; }));
-  EXPECT_TRUE(kubelet.Register("gpu.nos.nebuly.com").ok());
 }
 
 TEST_F(ClaimServiceTest, LeavesSlicesAloneUntilTheAgentHasDecided) {
