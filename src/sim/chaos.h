@@ -39,6 +39,9 @@ struct ChaosOptions {
   // Some nodes belong to pools that the autoscaler scales and that fail to scale; half of the pods
   // may be moved.
   bool pools = false;
+  // A driver of Dynamic Resource Allocation serves the first node and half of the others, most pods
+  // claim its devices, and drivers and claims have faults of their own.
+  bool claims = false;
 };
 
 struct ChaosReport {
@@ -58,6 +61,8 @@ struct ChaosReport {
   int evictions = 0;      // requested by the autoscaler
   int made = 0;           // nodes created for pools
   double node_hours = 0;  // of those nodes
+  bool claims = false;
+  int allocated = 0;  // claims that got devices
   bool ok() const { return violations.empty(); }
 };
 

@@ -187,6 +187,7 @@ class World {
   bool HoldersRun();
   void CreateHolders();
   void RemoveMachine(const std::string& name);
+  void RemoveSlices(const std::string& node);
   void RemoveForGood(const std::string& node);
   void StartAutoscaler(kube::Transport& way);
   std::optional<kube::ApiResponse> InterceptAutoscaler(const kube::ApiRequest& request);

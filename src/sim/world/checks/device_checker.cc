@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/world/node/invariants.h"
+
 namespace nos::sim {
 namespace {
 
@@ -33,9 +35,19 @@ std::string PoolOf(const Json& slice) {
                      FindString(slice, "spec", "pool", "name"));
 }
 
-bool SharesDevice(const Json& result) {
-  const Json* admin = Find(result, "adminAccess");
-  return (admin != nullptr && *admin == true) || !FindString(result, "shareID").empty();
+bool IsTrue(const Json* value) { return value != nullptr && *value == true; }
+
+// Amounts by "KEY/CAPACITY"; `values`: an object of quantities, or of objects with a "value".
+std::map<std::string, Quantity> CapacityOf(const std::string& key, const Json* values) {
+  std::map<std::string, Quantity> amounts;
+  if (values == nullptr || !values->is_object()) return amounts;
+  for (const auto& [name, value] : values->get_object()) {
+    const std::string_view text =
+        value.is_string() ? View(value.get_string()) : FindString(value, "value");
+    amounts[fmt::format("{}/{}", key, std::string_view(name))] =
+        Quantity::Parse(text).value_or(Quantity());
+  }
+  return amounts;
 }
 
 }  // namespace
@@ -59,6 +71,7 @@ Status DeviceChecker::Keep(JsonSource json, Kept& to) {
 }
 
 void DeviceChecker::Watch(Time now) {
+  now_ = now;
   slices_.Pump(client_, now);
   claims_.Pump(client_, now);
 }
@@ -79,7 +92,9 @@ void DeviceChecker::OnSlice(const KeptPtr& before, const KeptPtr& after) {
   if (before != nullptr) {
     const std::string pool = PoolOf(before->object);
     for (const Json& device : ListOf(Find(before->object, "spec", "devices"))) {
-      announced_.erase(fmt::format("{}/{}", pool, FindString(device, "name")));
+      Announced& known = announced_[fmt::format("{}/{}", pool, FindString(device, "name"))];
+      known.by_slice.erase(before->meta.name);
+      known.gone = now_;
     }
   }
   if (after == nullptr) return;
@@ -89,46 +104,73 @@ void DeviceChecker::OnSlice(const KeptPtr& before, const KeptPtr& after) {
                    [&](std::string name, Quantity amount) { limits_[std::move(name)] = amount; });
   }
   for (const Json& device : ListOf(Find(after->object, "spec", "devices"))) {
-    Amounts& consumes = announced_[fmt::format("{}/{}", pool, FindString(device, "name"))];
+    const std::string key = fmt::format("{}/{}", pool, FindString(device, "name"));
+    Announced& known = announced_[key];
+    Amounts& consumes = known.by_slice[after->meta.name];
     for (const Json& consumed : ListOf(Find(device, "consumesCounters"))) {
       ForEachCounter(
           consumed, pool, FindString(consumed, "counterSet"),
           [&](std::string name, Quantity amount) { consumes[std::move(name)] = amount; });
     }
+    known.last = consumes;
+    known.capacity = CapacityOf(key, Find(device, "capacity"));
   }
 }
 
 void DeviceChecker::OnClaim(const std::string& key, const KeptPtr& after) {
-  const JsonArray* results = nullptr;
-  if (after != nullptr) {
-    results = &ListOf(Find(after->object, "status", "allocation", "devices", "results"));
+  const Json* results = after == nullptr
+                            ? nullptr
+                            : Find(after->object, "status", "allocation", "devices", "results");
+  if (results == nullptr || ListOf(results).empty()) return TakeBack(key);
+  if (const auto known = results_.find(key); known != results_.end()) {
+    if (known->second == *results) return;
+    problems_.push_back(fmt::format("the allocation of claim {} changes", key));
+    TakeBack(key);
   }
-  if (results == nullptr || results->empty()) return TakeBack(key);
-  if (devices_.contains(key)) return;  // an allocation never changes
+  results_[key] = *results;
   devices_[key];
-  for (const Json& result : *results) {
-    if (SharesDevice(result)) continue;
-    Give(key, {std::string(FindString(result, "driver")),
-               std::string(FindString(result, "pool")),
-               std::string(FindString(result, "device")),
-               {}});
+  for (const Json& result : ListOf(results)) {
+    if (IsTrue(Find(result, "adminAccess"))) continue;
+    Device device{std::string(FindString(result, "driver")),
+                  std::string(FindString(result, "pool")),
+                  std::string(FindString(result, "device")),
+                  !FindString(result, "shareID").empty(),
+                  {}};
+    if (device.shared) {
+      device.consumes = CapacityOf(device.Key(), Find(result, "consumedCapacity"));
+    }
+    Give(key, std::move(device));
   }
 }
 
 void DeviceChecker::Give(const std::string& claim, Device device) {
   const auto announced = announced_.find(device.Key());
-  if (announced == announced_.end()) {
+  const bool known = announced != announced_.end() && (!announced->second.by_slice.empty() ||
+                                                       now_ - announced->second.gone <= kFaultsLinger);
+  if (!known) {
     problems_.push_back(
         fmt::format("claim {} got {}, which no slice announces", claim, device.Key()));
-  } else {
-    device.consumes = announced->second;
   }
+  if (device.shared) {
+    if (known) {
+      for (const auto& [name, amount] : announced->second.capacity) limits_[name] = amount;
+    }
+    Consume(claim, device);
+    devices_[claim].push_back(std::move(device));
+    return;
+  }
+  if (announced != announced_.end()) device.consumes = announced->second.last;
   const auto [holder, first] = holders_.emplace(device.Key(), claim);
   if (!first) {
     problems_.push_back(fmt::format("device given twice: {} to claim {} and to claim {}",
                                     device.Key(), holder->second, claim));
     return;
   }
+  Consume(claim, device);
+  devices_[claim].push_back(std::move(device));
+}
+
+void DeviceChecker::Consume(const std::string& claim, const Device& device) {
   for (const auto& [counter, amount] : device.consumes) {
     Quantity& used = used_[counter];
     used = used + amount;
@@ -137,14 +179,14 @@ void DeviceChecker::Give(const std::string& claim, Device device) {
                                     device.Key(), claim, counter, used.ToString(),
                                     limits_[counter].ToString()));
   }
-  devices_[claim].push_back(std::move(device));
 }
 
 void DeviceChecker::TakeBack(const std::string& claim) {
+  results_.erase(claim);
   const auto found = devices_.find(claim);
   if (found == devices_.end()) return;
   for (const Device& device : found->second) {
-    holders_.erase(device.Key());
+    if (!device.shared) holders_.erase(device.Key());
     for (const auto& [counter, amount] : device.consumes) used_[counter] = used_[counter] - amount;
   }
   devices_.erase(found);

@@ -3,6 +3,7 @@
 // others.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,6 +19,9 @@ struct Judged {
   const cluster::Node* node = nullptr;
   const Machine* machine = nullptr;
   std::vector<const cluster::Pod*> bound;  // bound and not finished
+  // True if devices of the node could serve the claims of all these pods at once; `empty` as in
+  // CouldRun. Without it, no pod with claims could run.
+  std::function<bool(const std::vector<const cluster::Pod*>& pods, bool empty)> serves_claims = {};
 };
 
 // True if the node's taints do not prevent scheduling of the pod.

@@ -41,13 +41,7 @@ ClaimDriver::ClaimDriver(std::string node, device::SimGpus& gpus,
 
 bool ClaimDriver::Step() {
   if (announced_ || clock_.Now() < retry_at_) return false;
-  const Status written = Announce();
-  if (written.ok()) {
-    announced_ = true;
-    log_.Note(name_, "announces its devices");
-    return true;
-  }
-  retry_at_ = clock_.Now() + kRetry;
+  if (const Status written = Announce(); !written.ok()) retry_at_ = clock_.Now() + kRetry;
   return true;
 }
 
@@ -65,15 +59,117 @@ std::vector<AnnouncedGpu> ClaimDriver::Announced() const {
   return gpus;
 }
 
+void ClaimDriver::Begin() {
+  ++generation_;
+  written_ = 0;
+  announced_ = false;
+  retry_at_ = clock_.Now();
+}
+
+void ClaimDriver::Publish(Publication publication) {
+  publication_ = std::move(publication);
+  Begin();
+}
+
+void ClaimDriver::Vanish() {
+  log_.Note(name_, "fault: vanishes");
+  away_ = true;
+  Begin();
+}
+
+void ClaimDriver::Return() {
+  log_.Note(name_, "is back");
+  away_ = false;
+  Begin();
+}
+
+// Slice 0 has the counters if a GPU has placements, the next ones have the devices of a GPU each.
+std::vector<Json> ClaimDriver::Slices(std::string_view node_uid) const {
+  if (away_) return {};
+  using enum Publication::Defect;
+  std::vector<Json> slices = ResourceSlices(node_, node_uid, Announced());
+  const size_t first = slices.size() - models_.size();
+  for (size_t i = first; i < slices.size(); ++i) Change(slices[i], static_cast<int>(i - first));
+  auto count = static_cast<int64_t>(slices.size());
+  if (publication_.defect == kDuplicateDevice) {
+    Json copy = slices.back();
+    MakeObject(copy, "metadata")["name"] = fmt::format("{:05x}-{}-{}", count, kGpuDriver, node_);
+    JsonObject& spec = MakeObject(copy, "spec");
+    const JsonArray& devices = ListOf(Find(copy, "spec", "devices"));
+    spec["devices"] = devices.empty() ? JsonArray() : JsonArray{Json(devices[0])};
+    slices.push_back(std::move(copy));
+    ++count;
+  } else if (publication_.defect == kNoCounters && first > 0) {
+    slices.erase(slices.begin());
+    --count;
+  } else if (publication_.defect == kMissingSlice) {
+    slices.pop_back();
+  }
+  for (Json& slice : slices) {
+    MakeObject(slice, "spec")["pool"] = JsonObject{
+        {"name", node_}, {"generation", generation_}, {"resourceSliceCount", count}};
+  }
+  return slices;
+}
+
+void ClaimDriver::Change(Json& slice, int gpu) const {
+  JsonObject& spec = MakeObject(slice, "spec");
+  if (publication_.hidden_gpus.contains(gpu)) spec["devices"] = JsonArray();
+  Json& devices = spec["devices"];
+  if (!devices.is_array()) return;
+  for (Json& device : devices.get_array()) {
+    JsonObject& fields = device.get_object();
+    if (publication_.tainted_gpus.contains(gpu)) {
+      fields["taints"] = JsonArray{JsonObject{{"key", kFaultTaint}, {"effect", "NoSchedule"}}};
+    }
+    if (publication_.conditions) {
+      fields["bindsToNode"] = true;
+      fields["bindingConditions"] = JsonArray{kReadyCondition};
+      fields["bindingFailureConditions"] = JsonArray{kFailedCondition};
+    }
+  }
+}
+
+Status ClaimDriver::Write(const Json& slice) {
+  const std::string_view name = FindString(slice, "metadata", "name");
+  const auto known = client_.Get(kSlices, "", name);
+  if (known.status().code() == Code::kNotFound) return CreateOnce(client_, kSlices, slice);
+  NOS_RETURN_IF_ERROR(known.status());
+  Json next = slice;
+  MakeObject(next, "metadata")["resourceVersion"] =
+      FindString(*known, "metadata", "resourceVersion");
+  return client_.Update(kSlices, "", next).status();
+}
+
 Status ClaimDriver::Announce() {
   NOS_ASSIGN(const Json node, client_.Get(kube::kNodes, "", node_));
   for (const Json& device_class : DeviceClasses()) {
     NOS_RETURN_IF_ERROR(CreateOnce(client_, kClasses, device_class));
   }
-  for (const Json& slice :
-       ResourceSlices(node_, FindString(node, "metadata", "uid"), Announced())) {
-    NOS_RETURN_IF_ERROR(CreateOnce(client_, kSlices, slice));
+  const std::vector<Json> slices = Slices(FindString(node, "metadata", "uid"));
+  while (written_ < slices.size()) {
+    NOS_RETURN_IF_ERROR(Write(slices[written_]));
+    ++written_;
+    if (publication_.between > Duration{} && written_ < slices.size()) {
+      retry_at_ = clock_.Now() + publication_.between;
+      return Status::Ok();
+    }
   }
+  kube::ListOptions mine;
+  mine.field_selector = "spec.nodeName=" + node_;
+  NOS_ASSIGN(const kube::ObjectList all, client_.List(kSlices, "", mine));
+  for (const Json& slice : all.items) {
+    const std::string_view name = FindString(slice, "metadata", "name");
+    const bool stays = FindString(slice, "spec", "driver") != kGpuDriver ||
+                       std::ranges::any_of(slices, [&](const Json& wanted) {
+                         return FindString(wanted, "metadata", "name") == name;
+                       });
+    if (stays) continue;
+    const Status gone = client_.Delete(kSlices, "", name);
+    if (gone.code() != Code::kNotFound) NOS_RETURN_IF_ERROR(gone);
+  }
+  announced_ = true;
+  log_.Note(name_, away_ ? "has no slices" : "announces its devices");
   return Status::Ok();
 }
 
@@ -86,6 +182,7 @@ Result<Duration> ClaimDriver::TakeTurn() {
 }
 
 Result<Duration> ClaimDriver::Prepare(const ClaimRef& claim) {
+  if (away_) return Status(Code::kUnavailable, "the driver is not registered");
   if (prepared_.contains(claim.uid)) return Duration{};
   NOS_ASSIGN(const Duration wait, TakeTurn());
   NOS_ASSIGN(std::vector<Device> devices, Granted(claim));
@@ -108,6 +205,7 @@ Result<Duration> ClaimDriver::Prepare(const ClaimRef& claim) {
 Result<Duration> ClaimDriver::Unprepare(const std::string& uid) {
   const auto found = prepared_.find(uid);
   if (found == prepared_.end()) return Duration{};
+  if (away_) return Status(Code::kUnavailable, "the driver is not registered");
   NOS_ASSIGN(const Duration wait, TakeTurn());
   std::vector<Device>& devices = found->second.devices;
   Status destroyed;
@@ -147,6 +245,9 @@ Result<std::vector<ClaimDriver::Device>> ClaimDriver::Granted(const ClaimRef& cl
                       (!id->nvml_id || PlacementOf(*id, *models_[static_cast<size_t>(id->gpu)]));
     if (!mine) {
       return NotFound(fmt::format("no device {} in pool {}", device.name, node_));
+    }
+    if (publication_.hidden_gpus.contains(id->gpu)) {
+      return Status(Code::kUnavailable, fmt::format("device {} is lost", device.name));
     }
     device.id = *id;
     devices.push_back(std::move(device));
@@ -234,6 +335,15 @@ std::map<std::string, std::string> ClaimDriver::Held() const {
     }
   }
   return held;
+}
+
+std::vector<std::string> ClaimDriver::PreparedFor(const std::string& claim_uid) const {
+  std::vector<std::string> names;
+  const auto found = prepared_.find(claim_uid);
+  if (found == prepared_.end()) return names;
+  for (const Device& device : found->second.devices) names.push_back(device.name);
+  std::ranges::sort(names);
+  return names;
 }
 
 }  // namespace nos::sim

@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,10 +30,25 @@
 
 namespace nos::sim {
 
+inline constexpr char kFaultTaint[] = "sim.nos.nebuly.com/fault";
+// Binding conditions of devices.
+inline constexpr char kReadyCondition[] = "sim.nos.nebuly.com/ready";
+inline constexpr char kFailedCondition[] = "sim.nos.nebuly.com/failed";
+
 class ClaimDriver final : public Actor {
  public:
   struct ClaimRef {
     std::string ns, name, uid;
+  };
+  // How the slices differ from what the GPUs have. For faults.
+  struct Publication {
+    // A slice less than the pool counts; a device in two slices; no slice with the counters.
+    enum class Defect { kNone, kMissingSlice, kDuplicateDevice, kNoCounters };
+    Defect defect = Defect::kNone;
+    std::set<int> hidden_gpus;   // no slice lists their devices, and none is prepared
+    std::set<int> tainted_gpus;  // with kFaultTaint
+    bool conditions = false;     // pods are bound only after kReadyCondition
+    Duration between{};          // pause after the write of each slice
   };
   // Called when the API server grants a device to two claims.
   using Judge = std::function<void(std::string problem)>;
@@ -42,10 +58,18 @@ class ClaimDriver final : public Actor {
               kube::Transport& api, const Clock& clock, EventLog& log, Judge judge);
 
   const std::string& name() const override { return name_; }
-  // Announces the devices, once.
+  // Announces the devices.
   bool Step() override;
   std::optional<Time> NextWake() const override;
   bool announced() const { return announced_; }
+  // Announces the devices again, as the next generation of the pool.
+  void Publish(Publication publication);
+  const Publication& publication() const { return publication_; }
+  // The driver is removed, and the kubelet deletes its slices. It remembers prepared claims.
+  void Vanish();
+  // REQUIRES: away().
+  void Return();
+  bool away() const { return away_; }
 
   // The time until the claim's devices are ready. Error: try again.
   Result<Duration> Prepare(const ClaimRef& claim);
@@ -60,6 +84,8 @@ class ClaimDriver final : public Actor {
   bool Holds(std::string_view uuid) const;
   // UUIDs of all prepared devices with the key of their claim.
   std::map<std::string, std::string> Held() const;
+  // Names of the devices that are prepared for the claim with this uid, sorted.
+  std::vector<std::string> PreparedFor(const std::string& claim_uid) const;
 
   static constexpr Duration kPatience = std::chrono::seconds(10);
 
@@ -75,6 +101,10 @@ class ClaimDriver final : public Actor {
   };
 
   Status Announce();
+  std::vector<Json> Slices(std::string_view node_uid) const;
+  void Change(Json& slice, int gpu) const;
+  Status Write(const Json& slice);
+  void Begin();
   Result<Duration> TakeTurn();
   Result<std::vector<Device>> Granted(const ClaimRef& claim);
   Status CheckFree(const Device& device, const std::string& uid);
@@ -91,7 +121,10 @@ class ClaimDriver final : public Actor {
   const Clock& clock_;
   EventLog& log_;
   Judge judge_;
-  bool announced_ = false;
+  bool announced_ = false, away_ = false;
+  Publication publication_;
+  int64_t generation_ = 1;
+  size_t written_ = 0;  // slices of the current generation
   Time retry_at_{}, free_at_{};               // free_at_: end of the last call's turn
   Duration spent_{};                          // by the current call
   std::map<std::string, Prepared> prepared_;  // by uid of the claim

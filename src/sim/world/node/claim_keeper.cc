@@ -355,7 +355,7 @@ Status ClaimKeeper::DeleteMade(const Claim& claim) {
   if (!owner || claim.meta.deleted) return Status::Ok();
   const UserPtr pod = pods_.Get(kube::KeyOf(claim.meta.ns, owner->name));
   // Without the pod, the garbage collector removes the claim.
-  if (pod == nullptr || (pod->meta.uid == owner->uid && !pod->Done())) return Status::Ok();
+  if (pod != nullptr && pod->meta.uid == owner->uid && !pod->Done()) return Status::Ok();
   log_.Note(name_, fmt::format("deletes claim {}", claim.meta.name));
   const Status deleted = client_.Delete(kResourceClaims, claim.meta.ns, claim.meta.name);
   return deleted.code() == Code::kNotFound ? Status::Ok() : deleted;

@@ -5,6 +5,7 @@
 // - removes pods that have ended or are gone from status.reservedFor; with the last one it clears
 //   the allocation and the finalizer that the scheduler set;
 // - deletes claims that were made for a pod once that pod has ended.
+// The garbage collector's part is here too: claims whose pod is gone are deleted.
 //
 // One thread.
 #pragma once

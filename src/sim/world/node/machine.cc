@@ -284,8 +284,12 @@ device::SimHooks Machine::DriverHooks() {
                 const bool create = attempt.kind == SimAttempt::Kind::kCreate;
                 const bool destroy = attempt.kind == SimAttempt::Kind::kDestroy;
                 int& fail = create ? fail_creates_ : fail_destroys_;
-                const bool fails = (create || destroy) && fail > 0;
-                if (fails) --fail;
+                const FaultRates& rates = env_.kubelet_faults.rates();
+                const bool asked = (create || destroy) && fail > 0;
+                if (asked) --fail;
+                const bool fails = asked || (create && env_.kubelet_faults.Strike(
+                                                           rates.create_failed)) ||
+                                   (destroy && env_.kubelet_faults.Strike(rates.destroy_in_use));
                 env_.log.Note(driver_->name(), (fails ? "fault: " : "") + Describe(attempt));
                 if (!fails) return SimFault::kNone;
                 return create ? SimFault::kFails : SimFault::kBusy;

@@ -235,6 +235,7 @@ bool VirtualNode::Advance() {
 bool VirtualNode::SettleClaims(const std::string& uid, RunningPod& pod) {
   const bool starts = pod.stage == Stage::kAdmitted;
   if (starts && (pod.prepared || !pod.pod->HasClaims())) return true;
+  if (!starts) pod.prepared = false;
   const Result<Duration> wait = starts ? claims_.Prepare(*pod.pod) : claims_.Unprepare(uid);
   if (!wait.ok()) {
     log_.Note(name(),

@@ -12,6 +12,7 @@
 #include "sim/world.h"
 #include "sim/world/checks/satisfiable.h"
 #include "sim/world/node/invariants.h"
+#include "sim/world/run/chaos_claims.h"
 #include "sim/world/run/chaos_pools.h"
 #include "sim/world/run/chaos_quotas.h"
 
@@ -26,7 +27,7 @@ constexpr size_t kShownEvents = 60;
 constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417, kRivals = 0x217a1,
                    kGone = 0x607e, kGangs = 0x6a465, kBudgets = 0xb0d6e7, kTaints = 0x7a1275,
                    kQuotas = 0x90074, kShares = 0x5a4e5, kDaemons = 0xdae705, kResets = 0x4e5e7,
-                   kPools = 0x90015, kDeletions = 0xde1e7e;
+                   kPools = 0x90015, kDeletions = 0xde1e7e, kClaims = 0xc1a125;
 // Longer, because placeholders come and go, drains take time, and pools back off.
 constexpr Duration kPoolsBound = std::chrono::minutes(15);
 const kube::Resource kDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
@@ -103,6 +104,7 @@ class Chaos {
     report_.hybrid = options.hybrid;
     report_.resets = options.resets;
     report_.pools = options.pools;
+    report_.claims = options.claims;
     if (options_.on_event) {
       world_.log().SetSink(options_.on_event);
     }
@@ -113,7 +115,8 @@ class Chaos {
     AddNodes();
     if (options_.pools) Note(pools_.Add(world_, models_));
     // The charge of a whole GPU depends on its node, which the quota checker does not consider.
-    if (!options_.hybrid) Note(quotas_.Add(options_.faults_last));
+    if (HasQuotas()) Note(quotas_.Add(options_.faults_last));
+    if (options_.claims) Note(claims_.Add(options_.faults_last));
     AddPods();
     AddBudget();
     // 2. Run with faults. The world checks its invariants after every step.
@@ -153,6 +156,7 @@ class Chaos {
       node.hybrid = options_.hybrid && (i == 0 || shares_.Chance(0.5)) && !node.mps;
       if (node.hybrid && options_.resets) node.resets = agent::ResetRule::kGpu;
       if (tainted_ && taints_.Chance(0.3)) node.taints = {kDedicated};
+      if (options_.claims) claims_.DrawNode(node);
       Note(world_.AddNode(node));
       if (tainted_) ChangeTaints(node.name);
       models_.push_back(FindDividedModel(catalogue, node, node.gpus[0]).value());
@@ -164,6 +168,8 @@ class Chaos {
     }
     report_.nodes = nodes;
   }
+
+  bool HasQuotas() const { return !options_.hybrid && !options_.claims; }
 
   // With `resets`, prefers models whose MIG mode changes only with a reset.
   const gpu::Model* DrawModel(const gpu::Model* drawn) {
@@ -204,7 +210,8 @@ class Chaos {
     }
     if (Random gangs(options_.seed ^ kGangs); gangs.Chance(0.5)) AddGangs(workload, gangs);
     for (PodSpec& pod : pods) {
-      pod.ns = options_.hybrid ? "default" : quotas_.DrawNamespace();
+      pod.ns = HasQuotas() ? quotas_.DrawNamespace() : "default";
+      if (options_.claims) claims_.DrawClaims(pod);
       if (deletions_.Chance(0.1)) DeleteByForce(pod);
       Submit(std::move(pod));
     }
@@ -212,7 +219,8 @@ class Chaos {
 
   void AddGangs(const RandomWorkload& workload, Random& random) {
     Note(DefinePodGroups(client_));
-    for (const GangSpec& gang : DrawGangs(workload, models_, random)) {
+    for (GangSpec gang : DrawGangs(workload, models_, random)) {
+      if (options_.claims) claims_.DrawClaims(gang);
       gangs_["default/" + gang.name] = static_cast<size_t>(gang.least);
       world_.gangs().Expect("default/" + gang.name, static_cast<size_t>(gang.least));
       world_.At(world_.Now() + gang.arrival,
@@ -270,11 +278,17 @@ class Chaos {
 
   std::vector<Judged> JudgedNodes(const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
     std::vector<Judged> judged;
+    if (options_.claims) claims_.Refresh();
     nodes_ = world_.Nodes();
     for (const auto& node : nodes_) {
       const Machine* machine = world_.FindMachine(node->meta.name);
       if (machine == nullptr) continue;
       judged.push_back({node.get(), machine, {}});
+      if (options_.claims) {
+        judged.back().serves_claims = [this, name = node->meta.name](const auto& all, bool empty) {
+          return claims_.CouldServe(all, name, empty);
+        };
+      }
       for (const auto& pod : pods) {
         const bool here = pod->node_name == node->meta.name && !pod->Finished();
         if (here) judged.back().bound.push_back(pod.get());
@@ -421,7 +435,14 @@ class Chaos {
   }
 
   void Finish() {
-    if (world_.violations().empty() && report_.violations.empty()) CheckReservations();
+    if (world_.violations().empty() && report_.violations.empty()) {
+      CheckReservations();
+      if (options_.claims) {
+        for (std::string& problem : claims_.Leftovers()) {
+          report_.violations.push_back(std::move(problem));
+        }
+      }
+    }
     report_.violations.insert(report_.violations.end(), world_.violations().begin(),
                               world_.violations().end());
     for (const auto& pod : world_.Pods()) {
@@ -433,6 +454,7 @@ class Chaos {
       report_.whole += CountPlaced(gang, world_.Pods()) >= least ? 1 : 0;
     }
     report_.recreated = world_.recreated();
+    report_.allocated = claims_.allocated();
     report_.evictions = world_.moves().evictions();
     for (const PoolState& pool : world_.infrastructure().States()) {
       report_.made += pool.made;
@@ -461,6 +483,9 @@ class Chaos {
       }
       report_.state.push_back(std::move(line));
     }
+    if (options_.claims) {
+      for (std::string& line : claims_.Describe()) report_.state.push_back(std::move(line));
+    }
     for (std::string& line : quotas_.Describe(world_.Pods())) {
       report_.state.push_back(std::move(line));
     }
@@ -486,6 +511,7 @@ class Chaos {
       deletions_{options_.seed ^ kDeletions};
   const bool tainted_ = taints_.Chance(0.4);
   ChaosQuotas quotas_{world_, options_.seed ^ kQuotas};
+  ChaosClaims claims_{world_, options_.seed ^ kClaims};
   std::map<std::string, size_t> gangs_;  // number of pods scheduled together, by gang
   std::vector<const gpu::Model*> models_;
   std::vector<std::shared_ptr<const cluster::Node>> nodes_;
@@ -510,14 +536,18 @@ std::string FormatChaosReport(const ChaosReport& report) {
                fmt::format(", {} nodes of pools made, {:.1f} node-hours, {} pods moved",
                            report.made, report.node_hours, report.evictions));
   }
+  if (report.claims) {
+    out.insert(out.size() - 1, fmt::format(", {} claims allocated", report.allocated));
+  }
   if (report.ok()) return out;
   for (const std::string& event : report.last_events) out += fmt::format("  {}\n", event);
   for (const std::string& line : report.state) out += fmt::format("  = {}\n", line);
   for (const std::string& violation : report.violations) out += fmt::format("  ! {}\n", violation);
-  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}{}{}{}{}{}\n",
+  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}{}{}{}{}{}{}\n",
                      report.seed, report.scheduler_partitions ? " --scheduler-partitions" : "",
                      report.mps ? " --mps" : "", report.hybrid ? " --hybrid" : "",
-                     report.resets ? " --resets" : "", report.pools ? " --pools" : "");
+                     report.resets ? " --resets" : "", report.pools ? " --pools" : "",
+                     report.claims ? " --claims" : "");
   return out;
 }
 

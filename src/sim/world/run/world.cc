@@ -10,6 +10,7 @@
 #include "scheduling/framework.h"
 #include "sim/workload.h"
 #include "sim/world/checks/satisfiable.h"
+#include "sim/world/node/claim_invariants.h"
 #include "sim/world/node/invariants.h"
 
 namespace nos::sim {
@@ -118,6 +119,7 @@ void World::CheckBinding(const cluster::Pod& pod, bool scheduled) {
   }
   if (!scheduled) return;
   CheckTaints(pod);
+  for (std::string& problem : CheckBoundClaims(pod, client_)) Violation(std::move(problem));
   const auto rival = rival_at_.find(pod.node_name);
   if (rival != rival_at_.end() && clock_.Now() - rival->second <= kFaultsLinger) return;
   const auto node = nodes_.Get(pod.node_name);
@@ -360,6 +362,7 @@ void World::AfterStep(Machine* machine) {
   for (std::string& problem : devices_.TakeProblems()) Violation(std::move(problem));
   if (machine == nullptr) return JudgeGangs();
   for (std::string& problem : CheckMachine(*machine, clock_.Now())) Violation(std::move(problem));
+  for (std::string& problem : CheckRunningClaims(*machine, client_)) Violation(std::move(problem));
 }
 
 void World::JudgeGangs() {
@@ -403,12 +406,24 @@ void World::Violation(std::string what) {
 // The node object was deleted; the machine disappears at the end of the round.
 void World::RemoveMachine(const std::string& name) {
   if (Machine* machine = FindMachine(name)) machine->kubelet().Remove();
+  if (serves_devices_) RemoveSlices(name);
   if (!options_.nodes_return) return infrastructure_.SeeLost(name);
   queue_.At(clock_.Now() + *options_.nodes_return, [this, name] {
     const auto spec = specs_.find(name);
     if (machines_.contains(name) || spec == specs_.end()) return;
     if (const Status joined = AddNode(spec->second); !joined.ok()) Violation(joined.ToString());
   });
+}
+
+// As the garbage collector does: the node owns the slices.
+void World::RemoveSlices(const std::string& node) {
+  const kube::Resource slices{"resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false};
+  kube::ListOptions options;
+  options.field_selector = "spec.nodeName=" + node;
+  const auto list = client_.List(slices, "", options);
+  for (size_t i = 0; list.ok() && i < list->items.size(); ++i) {
+    (void)client_.Delete(slices, "", FindString(list->items[i], "metadata", "name"));
+  }
 }
 
 // Removes a node with its pods, without a return.

@@ -53,12 +53,12 @@ void World::ScheduleRivals() {
   });
 }
 
-// The rival schedules by the objects in the API server and repartitions no GPU.
+// The rival knows no claims, schedules by the objects in the API server and repartitions no GPU.
 void World::BindAsRival() {
   const auto pods = Pods();
   std::vector<std::shared_ptr<const cluster::Pod>> waiting;
   std::ranges::copy_if(pods, std::back_inserter(waiting), [](const auto& pod) {
-    return pod->node_name.empty() && !pod->Finished() && !pod->meta.deleted;
+    return pod->node_name.empty() && !pod->Finished() && !pod->meta.deleted && pod->claims.empty();
   });
   if (waiting.empty()) return;
   const auto& pod = waiting[random_.Below(waiting.size())];
