@@ -33,6 +33,14 @@ bool IsGpuResource(cluster::ResourceId id) {
   return cluster::IsSliceResource(id) || id == kWhole;
 }
 
+// True if the stand-in holds more than devices of claims. Every pod requests the resource "pods".
+bool HoldsGpus(const cluster::Pod& stand_in) {
+  const cluster::ResourceVector requests = cluster::RequestsOf(stand_in);
+  return std::ranges::any_of(requests.entries(), [](const auto& entry) {
+    return IsGpuResource(entry.first) && entry.second > 0;
+  });
+}
+
 // The GPU resources of the pod, less those that the node's agent reports as held by it.
 cluster::ResourceVector Unreported(const cluster::Pod& pod,
                                    const cluster::ClusterSnapshot& snapshot) {
@@ -172,7 +180,7 @@ std::vector<DepartedPods::Pod> DepartedPods::OnClaims() {
   std::vector<std::string> over;
   for (const auto& [key, stand_in] : stand_ins_) {
     const cluster::Pod& pod = *stand_in.pod;
-    const bool claims_only = pod.HasClaims() && !HoldsAny(cluster::RequestsOf(pod));
+    const bool claims_only = pod.HasClaims() && !HoldsGpus(pod);
     if (claims_only && !HoldsClaims(pod)) over.push_back(key);
   }
   return Remove(over);
