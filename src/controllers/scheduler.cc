@@ -140,6 +140,8 @@ reconcile::ReconcileResult Scheduler::Reconcile(const std::string&, const reconc
   nominations_.WriteRemovals(client);
   bindings_.RequestInstances([&](const std::string& name) { return view.nodes.Get(name); }, client);
   CollectResults(now);  // results of calls made on this thread
+  // A member whose write failed takes the places of the others along.
+  gang_bindings_.Step(client, now);
 
   // 6. Publish conditions, Events and metrics last: they must not delay bindings.
   status_.Publish(client, Load(), now);

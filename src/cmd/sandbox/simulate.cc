@@ -90,8 +90,9 @@ void AddChaos(CLI::App& simulate, Chosen& chosen) {
       ->needs(hybrid);
   command->add_flag("--pools", flags->options.pools,
                     "An autoscaler adds and removes nodes of pools");
-  command->add_flag("--claims", flags->options.claims,
-                    "Some nodes have a driver of Dynamic Resource Allocation, and pods claim devices");
+  command->add_flag(
+      "--claims", flags->options.claims,
+      "Some nodes have a driver of Dynamic Resource Allocation, and pods claim devices");
   command->add_flag("-v,--verbose", flags->verbose, "Print every event");
   command->footer(
       "Examples:\n"

@@ -19,7 +19,7 @@ class SchedulerDevicesTest : public SchedulerFixture {
               {"metadata", {{"name", "any"}}},
               {"spec", JsonObject{}}});
   }
-  void Slice(const std::string& node) {
+  void Slice(const std::string& node, const JsonObject& device = {{"name", "d0"}}) {
     api_.Put({{"apiVersion", "resource.k8s.io/v1"},
               {"kind", "ResourceSlice"},
               {"metadata", {{"name", node}}},
@@ -27,7 +27,7 @@ class SchedulerDevicesTest : public SchedulerFixture {
                {{"driver", "d.io"},
                 {"nodeName", node},
                 {"pool", {{"name", node}, {"generation", 1}, {"resourceSliceCount", 1}}},
-                {"devices", JsonArray{{{"name", "d0"}}}}}}});
+                {"devices", JsonArray{device}}}}});
   }
   // A pod, and a claim of its name for one device.
   void Pod(const std::string& name, int priority = 0) {
@@ -127,6 +127,79 @@ TEST_F(SchedulerDevicesTest, FailedBindingReleasesTheDevicesForAnotherNode) {
   api_.Put(back);
   RunInSteps(seconds(120));
   EXPECT_EQ(NodeOf("p"), "b");
+}
+
+// A device that cannot be prepared is given back, and the pod gets one again.
+TEST_F(SchedulerDevicesTest, PodIsBoundAfterItsDeviceFailed) {
+  Cordon("b");
+  Slice("a", {{"name", "d0"},
+              {"bindsToNode", true},
+              {"bindingConditions", JsonArray{"d.io/ready"}},
+              {"bindingFailureConditions", JsonArray{"d.io/failed"}}});
+  Pod("p");
+  Run();
+  const auto report = [&](const std::string& condition) {
+    Json claim = Claim("p");
+    const JsonObject status = {{"type", condition}, {"status", "True"}};
+    MakeObject(claim, "status")["devices"] = JsonArray{
+        {{"driver", "d.io"}, {"pool", "a"}, {"device", "d0"}, {"conditions", JsonArray{status}}}};
+    api_.Put(claim);
+  };
+  ASSERT_TRUE(IsAllocated("p"));
+  ASSERT_EQ(NodeOf("p"), "");
+  report("d.io/failed");
+  RunInSteps(seconds(60));
+  ASSERT_TRUE(IsAllocated("p")) << "again";
+  EXPECT_EQ(nos::Find(Claim("p"), "status", "devices"), nullptr) << "the failure is forgotten";
+  report("d.io/ready");
+  RunInSteps(seconds(60));
+  EXPECT_EQ(NodeOf("p"), "a");
+}
+
+// Without GPUs of device plugins, a pod that ended counts only until its claims are released,
+// whatever its grace period.
+TEST_F(SchedulerDevicesTest, PlaceOfEndedPodIsFreeOnceItsClaimIsReleased) {
+  Cordon("b");
+  api_.Put({{"kind", "Node"},
+            {"metadata", {{"name", "a"}}},
+            {"status", {{"allocatable", {{"cpu", "9"}, {"pods", "1"}}}}}});
+  Pod("p");
+  ChangePod("p",
+            [](Json& pod) { MakeObject(pod, "spec")["terminationGracePeriodSeconds"] = 3600; });
+  Run();
+  ASSERT_EQ(NodeOf("p"), "a");
+  SetPhase("p", "Succeeded");
+  PutPod("q", "cpu", "1", 0);
+  RunInSteps(seconds(20));
+  EXPECT_EQ(NodeOf("q"), "") << "the devices are still in use";
+  Release("p");
+  RunInSteps(seconds(20));
+  EXPECT_EQ(NodeOf("q"), "a");
+}
+
+// A claim that cannot be written takes the places of the whole gang along at once.
+TEST_F(SchedulerDevicesTest, NoPlaceOfAGangIsKeptWhenTheClaimOfAMemberCannotBeWritten) {
+  Group("g", 2);
+  for (const char* name : {"p", "q"}) {
+    Pod(name);
+    ChangePod(name, [](Json& pod) {
+      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
+    });
+  }
+  const auto refused =
+      kube::Refuse(api_, "PATCH", "/resourceclaims/q", kube::HttpStatus(409, "conflict"), 1);
+  for (int i = 0; i < 1000 && runner_->Step(clock_); ++i) {
+    size_t kept = 0;
+    for (const char* node : {"a", "b"}) {
+      const cluster::NodeInfo* info = scheduler_->snapshot().Find(node);
+      kept += info == nullptr ? 0 : info->pods.size();
+    }
+    EXPECT_NE(kept, 1u) << "after step " << i;
+  }
+  EXPECT_EQ(*refused, 1);
+  RunInSteps(seconds(60));
+  EXPECT_NE(NodeOf("p"), "");
+  EXPECT_NE(NodeOf("q"), "");
 }
 
 TEST_F(SchedulerDevicesTest, PreemptorWaitsUntilTheClaimOfItsVictimIsReleased) {

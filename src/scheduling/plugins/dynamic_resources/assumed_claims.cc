@@ -63,18 +63,14 @@ bool IsTrue(const ResourceClaim& claim, const dra::AllocatedDevice& device,
 }
 
 Progress Failed(std::string message) {
-  return {Progress::Kind::kFailed, "DevicesFailed", std::move(message)};
+  return {Progress::Kind::kFailed, kDevicesFailed, std::move(message)};
 }
 
 // Binding conditions of one claim.
 Progress CheckConditions(const ResourceClaim& claim, const dra::Allocation& allocation) {
+  if (auto failure = FailureOf(claim, allocation)) return Failed(*std::move(failure));
   Progress progress;
   for (const dra::AllocatedDevice& device : allocation.devices) {
-    for (const std::string& type : device.binding_failure_conditions) {
-      if (!IsTrue(claim, device, type)) continue;
-      return Failed(fmt::format("device \"{}\" of resourceclaim \"{}\": condition {} is true",
-                                device.device.str(), claim.Key(), type));
-    }
     for (const std::string& type : device.binding_conditions) {
       if (IsTrue(claim, device, type)) continue;
       progress = {Progress::Kind::kWaits, "WaitsForDevices",
@@ -217,6 +213,24 @@ std::vector<codec::ApiRequest> DeleteWrites(const ResourceClaim& claim) {
                            {"kind", "DeleteOptions"},
                            {"preconditions", JsonObject{{"uid", claim.uid}}}};
   return {std::move(release), std::move(remove)};
+}
+
+std::optional<std::string> FailureOf(const ResourceClaim& claim,
+                                     const dra::Allocation& allocation) {
+  for (const dra::AllocatedDevice& device : allocation.devices) {
+    for (const std::string& type : device.binding_failure_conditions) {
+      if (!IsTrue(claim, device, type)) continue;
+      return fmt::format("device \"{}\" of resourceclaim \"{}\": condition {} is true",
+                         device.device.str(), claim.Key(), type);
+    }
+  }
+  return std::nullopt;
+}
+
+codec::ApiRequest ReleaseWrite(const ResourceClaim& claim, const cluster::Pod& pod) {
+  JsonObject user{{"$patch", "delete"}, {"uid", pod.meta.uid}};
+  JsonObject status{{"reservedFor", JsonArray{std::move(user)}}};
+  return Patch(claim, PathOf(claim, "status"), {}, {{"status", std::move(status)}});
 }
 
 codec::ApiRequest ClearWrite(const ResourceClaim& claim) {

@@ -14,6 +14,9 @@
 
 namespace nos::scheduling {
 
+// Of a verdict and of a failed binding.
+inline constexpr const char* kDevicesFailed = "DevicesFailed";
+
 // Kept in CycleState.
 struct AssumedClaims {
   struct Change {
@@ -40,6 +43,14 @@ Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
 // Stores the allocation and the pod as user, if the claim has this version.
 codec::ApiRequest StatusWrite(const dra::ResourceClaim& claim, const std::string& version,
                               const dra::Allocation* allocation, const cluster::Pod& pod);
+
+// Why the devices of the allocation cannot be prepared: a failure condition is true. nullopt: none
+// is.
+std::optional<std::string> FailureOf(const dra::ResourceClaim& claim,
+                                     const dra::Allocation& allocation);
+
+// Removes the pod from the users of a claim.
+codec::ApiRequest ReleaseWrite(const dra::ResourceClaim& claim, const cluster::Pod& pod);
 
 // Takes the allocation of a claim back, which no other pod uses.
 codec::ApiRequest ClearWrite(const dra::ResourceClaim& claim);

@@ -12,6 +12,7 @@
 #include "dra/context.h"
 #include "dra/device_index.h"
 #include "scheduling/plugins/dynamic_resources/assumed_claims.h"
+#include "scheduling/plugins/dynamic_resources/search_budget.h"
 #include "scheduling/plugins/dynamic_resources/wanted_claims.h"
 
 namespace nos::scheduling {
@@ -46,11 +47,12 @@ struct Wanted {
   std::shared_ptr<const OpenClaims> open;  // those of the spec; null: nothing is to be allocated
   cluster::Table<dra::DeviceClass> classes;
   std::shared_ptr<DeviceIndex> index;
+  std::shared_ptr<SearchBudget> budget = std::make_shared<SearchBudget>();
   // By node: the order among equal scores, when the node was scored last.
-  std::shared_ptr<std::unordered_map<std::string, uint64_t>> orders;
+  std::shared_ptr<std::unordered_map<std::string, uint64_t>> orders = nullptr;
   // With claims for extended resources, by which of `claims.extended` a node does not offer.
   using OpenByMissing = std::map<std::vector<bool>, std::shared_ptr<const OpenClaims>>;
-  std::shared_ptr<OpenByMissing> open_by_missing;
+  std::shared_ptr<OpenByMissing> open_by_missing = std::make_shared<OpenByMissing>();
 
   bool MayAllocate() const { return open != nullptr || !claims.extended.empty(); }
   // The claims to be allocated on this node; null: none.
@@ -77,7 +79,14 @@ struct Wanted {
   AllocationOutcome Best(const OpenClaims& on_node, const cluster::NodeInfo& node) const {
     dra::AllocationOptions options;
     options.ranking = &index->ranking();
-    return index->Allocate(on_node.prepared, node, FindClass(), options);
+    return Allocate(on_node, node, options);
+  }
+  AllocationOutcome Allocate(const OpenClaims& on_node, const cluster::NodeInfo& node,
+                             dra::AllocationOptions options) const {
+    options.max_steps = budget->Next();
+    AllocationOutcome outcome = index->Allocate(on_node.prepared, node, FindClass(), options);
+    budget->Note(outcome);
+    return outcome;
   }
   dra::FindClass FindClass() const {
     return [this](const std::string& name) { return classes.Share(name); };
@@ -137,13 +146,14 @@ std::variant<Wanted, Verdict> Prepare(const Pod& pod, const cluster::ClusterSnap
   const cluster::ClusterContext& around = snapshot.around();
   auto found = FindWantedClaims(pod, around);
   if (auto* verdict = std::get_if<Verdict>(&found)) return std::move(*verdict);
-  Wanted wanted{std::get<WantedClaims>(std::move(found)),
-                nullptr,
-                around.device_classes,
-                IndexOf(snapshot),
-                nullptr,
-                std::make_shared<Wanted::OpenByMissing>()};
+  Wanted wanted{std::get<WantedClaims>(std::move(found)), nullptr, around.device_classes,
+                IndexOf(snapshot)};
   if (auto verdict = AdoptAssumed(pod, *wanted.index, wanted.claims)) return *std::move(verdict);
+  // PostFilter gives such devices back; until then every binding would fail.
+  for (const auto& claim : wanted.claims.allocated) {
+    auto failure = FailureOf(*claim, *claim->allocation);
+    if (failure) return Verdict::Unresolvable(kDevicesFailed, *std::move(failure));
+  }
   if (wanted.claims.open.empty()) return wanted;
   wanted.open = wanted.Prepare({});
   if (wanted.open->prepared.fault()) return VerdictOf(*wanted.open->prepared.fault());
@@ -205,11 +215,8 @@ Verdict DynamicResources::Filter(const CycleState& state, const Pod& pod,
     return Verdict::Unresolvable(codes::kDevicesElsewhere,
                                  "resourceclaim not available on the node");
   }
-  if (!wanted->claims.leftover.fits()) return wanted->claims.leftover;
-  const auto open = wanted->OpenOn(pod, node);
-  if (open == nullptr) return Verdict::Fits();
-  if (open->prepared.fault()) return VerdictOf(*open->prepared.fault());
-  return VerdictOf(wanted->index->Allocate(open->prepared, node, wanted->FindClass()));
+  if (wanted->open == nullptr) return Verdict::Fits();
+  return VerdictOf(wanted->Allocate(node, {}));
 }
 
 bool DynamicResources::PreScore(const Pod&, const cluster::ClusterSnapshot&, Nodes,
@@ -331,7 +338,8 @@ Progress DynamicResources::PreBind(const Pod& pod, std::string_view,
 }
 
 // Gives devices back that were allocated in an earlier attempt and bind the pod to a node that does
-// not take it. An allocation in doubt is written again first: a late arrival of the earlier write
+// not take it. A pod that shares them leaves the users of the claim, so that the last one can give
+// them back. An allocation in doubt is written again first: a late arrival of the earlier write
 // then changes nothing.
 std::vector<codec::ApiRequest> DynamicResources::PostFilter(
     const Pod& pod, const cluster::ClusterSnapshot& snapshot) const {
@@ -344,6 +352,10 @@ std::vector<codec::ApiRequest> DynamicResources::PostFilter(
     if (claim == nullptr || claim->deleted) continue;
     if (IsAllocatedTo(*claim, pod)) {
       writes.push_back(ClearWrite(*claim));
+      continue;
+    }
+    if (claim->allocation && dra::IsReservedFor(*claim, pod)) {
+      writes.push_back(ReleaseWrite(*claim, pod));
       continue;
     }
     const auto& index = snapshot.around().devices;

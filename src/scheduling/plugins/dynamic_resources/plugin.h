@@ -17,7 +17,7 @@
 namespace nos::scheduling {
 
 // Codes: "ResourceClaimNotCreated" before the queue; for all nodes: "ResourceClaimNotFound",
-// "ResourceClaimDeleted", "ResourceClaimInUse", "DevicesRefused"; for one node:
+// "ResourceClaimDeleted", "ResourceClaimInUse", "DevicesRefused", "DevicesFailed"; for one node:
 // "InsufficientDevices", "DevicesElsewhere", "DevicesRefused"; while binding:
 // "WaitsForDevices", "DevicesFailed", "DeviceBindingTimeout".
 //

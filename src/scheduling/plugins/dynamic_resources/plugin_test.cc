@@ -7,6 +7,8 @@
 #include "dra/device_index.h"
 #include "scheduling/engine.h"
 #include "scheduling/framework.h"
+#include "scheduling/plugins/dynamic_resources/assumed_claims.h"
+#include "scheduling/plugins/dynamic_resources/search_budget.h"
 #include "scheduling/testing/build.h"
 #include "scheduling/testing/volumes.h"
 
@@ -380,8 +382,48 @@ TEST_F(DynamicResourcesTest, AllocatedClaimKeepsItsNodeUntilItIsCleared) {
   auto shared = std::make_shared<dra::ResourceClaim>(*stored);
   shared->reserved_for.push_back({"", "pods", "q", "q"});
   Put(shared);
-  EXPECT_TRUE(DynamicResources().PostFilter(pod, engine_.snapshot()).empty())
-      << "another pod uses it";
+  const auto leaves = DynamicResources().PostFilter(pod, engine_.snapshot());
+  ASSERT_EQ(leaves.size(), 1u);
+  EXPECT_EQ(Find(leaves[0].body, "status", "allocation"), nullptr) << "another pod uses it";
+  EXPECT_EQ(*Find(leaves[0].body, "status", "reservedFor"),
+            Json(JsonArray{{{"$patch", "delete"}, {"uid", "p"}}}));
+}
+
+TEST(SearchBudgetTest, SearchesBecomeShortAfterTwoWithoutAnAnswer) {
+  SearchBudget budget;
+  dra::AllocationOutcome outcome;
+  for (int i = 0; i < 100; ++i) budget.Note(outcome);
+  EXPECT_EQ(budget.Next(), dra::AllocationOptions().max_steps) << "all had an answer";
+  outcome.kind = dra::AllocationOutcome::Kind::kStepsExhausted;
+  budget.Note(outcome);
+  EXPECT_EQ(budget.Next(), dra::AllocationOptions().max_steps);
+  budget.Note(outcome);
+  EXPECT_EQ(budget.Next(), SearchBudget::kShortSearch);
+}
+
+TEST_F(DynamicResourcesTest, FailedDevicesAreGivenBack) {
+  engine_.ChangeContext([](ClusterContext& around) {
+    PutSlice(around, "a", 1,
+             R"(, "bindsToNode": true, "bindingConditions": ["d.io/ready"],
+                 "bindingFailureConditions": ["d.io/failed"])");
+  });
+  Put(ClaimOf("c"));
+  const Pod pod = Claiming("p", "c");
+  CycleState state;
+  ASSERT_TRUE(Assume(pod, "a", state).fits());
+  auto stored = std::make_shared<dra::ResourceClaim>(*Stored("c", pod));
+  const dra::AllocatedDevice& device = stored->allocation->devices[0];
+  stored->devices = {
+      {device.driver, device.pool, device.device, "", {{"d.io/failed", "True", "", ""}}}};
+  Put(stored);
+  engine_.Forget(pod.Key());
+  const Decision decision = Schedule(pod);
+  EXPECT_EQ(decision.node, nullptr);
+  ASSERT_FALSE(decision.diagnosis.entries.empty());
+  EXPECT_EQ(decision.diagnosis.entries.front().code, kDevicesFailed);
+  const auto writes = DynamicResources().PostFilter(pod, engine_.snapshot());
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(*Find(writes[0].body, "status", "allocation"), Json(nullptr));
 }
 
 TEST_F(DynamicResourcesTest, SecondUserOfAClaimIsAddedOnItsNode) {

@@ -145,8 +145,9 @@ void DeviceChecker::OnClaim(const std::string& key, const KeptPtr& after) {
 
 void DeviceChecker::Give(const std::string& claim, Device device) {
   const auto announced = announced_.find(device.Key());
-  const bool known = announced != announced_.end() && (!announced->second.by_slice.empty() ||
-                                                       now_ - announced->second.gone <= kFaultsLinger);
+  const bool known =
+      announced != announced_.end() &&
+      (!announced->second.by_slice.empty() || now_ - announced->second.gone <= kFaultsLinger);
   if (!known) {
     problems_.push_back(
         fmt::format("claim {} got {}, which no slice announces", claim, device.Key()));

@@ -1,7 +1,8 @@
-// Invariant checker for claims in the API server: no device is given twice, no counter of a pool and
-// no capacity of a shared device is exceeded, an allocation never changes, and every device that a
-// claim gets is announced in a ResourceSlice. It knows nothing of GPUs and shares no code with the
-// allocator. A scheduler may learn late that a device is gone: it counts for kFaultsLinger.
+// Invariant checker for claims in the API server: no device is given twice, no counter of a pool
+// and no capacity of a shared device is exceeded, an allocation never changes, and every device
+// that a claim gets is announced in a ResourceSlice. It knows nothing of GPUs and shares no code
+// with the allocator. A scheduler may learn late that a device is gone: it counts for
+// kFaultsLinger.
 //
 //   DeviceChecker judge(api);
 //   judge.Watch(now);                         // after each step of the world

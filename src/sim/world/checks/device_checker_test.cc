@@ -99,6 +99,30 @@ TEST_F(DeviceCheckerTest, MonitorsAndSharesAreNotExclusive) {
   EXPECT_EQ(Give("three", "plain", R"(,"shareID":"e5d3c3c0-0000-4000-8000-000000000000")"), 0U);
 }
 
+TEST_F(DeviceCheckerTest, SharesBeyondTheCapacityAreAProblem) {
+  AddSlice("shared", R"("devices":[{"name":"nic","allowMultipleAllocations":true,
+      "capacity":{"bandwidth":{"value":"10Gi"}}}])");
+  const auto share = [&](const std::string& claim, int number, const std::string& amount) {
+    return Give(claim, "nic",
+                R"(,"shareID":"e5d3c3c0-0000-4000-8000-00000000000)" + std::to_string(number) +
+                    R"(","consumedCapacity":{"bandwidth":")" + amount + R"("})");
+  };
+  EXPECT_EQ(share("one", 1, "6Gi"), 0U);
+  EXPECT_EQ(share("two", 2, "4Gi"), 0U);
+  EXPECT_EQ(share("three", 3, "1Gi"), 1U);
+}
+
+// A scheduler may not know yet that the device is gone.
+TEST_F(DeviceCheckerTest, DeviceThatIsGoneCountsForAWhile) {
+  Look();
+  EXPECT_TRUE(client_.Delete(kSlices, "", "devices").ok());
+  Look();
+  clock_.AdvanceTo(clock_.Now() + std::chrono::minutes(1));
+  EXPECT_EQ(Give("one", "a"), 0U);
+  clock_.AdvanceTo(clock_.Now() + std::chrono::minutes(2));
+  EXPECT_EQ(Give("two", "b"), 1U);
+}
+
 TEST_F(DeviceCheckerTest, DeletedClaimGivesItsDevicesBack) {
   EXPECT_EQ(Give("one", "c"), 0U);
   EXPECT_TRUE(client_.Delete(kClaims, "default", "one").ok());

@@ -253,7 +253,8 @@ bool CouldRun(const std::vector<const cluster::Pod*>& pods, const Judged& node, 
   std::vector<const cluster::Pod*> all = pods;
   if (!empty) all.insert(all.end(), node.bound.begin(), node.bound.end());
   if (!HasRoom(kubelet.spec(), all)) return false;
-  const bool claims = std::ranges::any_of(pods, [](const auto* pod) { return !pod->claims.empty(); });
+  const bool claims =
+      std::ranges::any_of(pods, [](const auto* pod) { return !pod->claims.empty(); });
   if (claims && (!node.serves_claims || !node.serves_claims(pods, empty))) return false;
   std::vector<std::string> slices = SlicesOf(pods);
   if (slices.empty()) return true;

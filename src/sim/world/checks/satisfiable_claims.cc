@@ -130,8 +130,8 @@ void NodeDevices::Use(const Json& result) {
   Device& device = found->second;
   if (device.shared) {
     device.capacity =
-        device.capacity - Quantity::Parse(FindString(result, "consumedCapacity", "bandwidth"))
-                              .value_or(Quantity());
+        device.capacity -
+        Quantity::Parse(FindString(result, "consumedCapacity", "bandwidth")).value_or(Quantity());
     return;
   }
   Take(device, {}, 1);

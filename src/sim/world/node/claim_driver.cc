@@ -106,8 +106,8 @@ std::vector<Json> ClaimDriver::Slices(std::string_view node_uid) const {
     slices.pop_back();
   }
   for (Json& slice : slices) {
-    MakeObject(slice, "spec")["pool"] = JsonObject{
-        {"name", node_}, {"generation", generation_}, {"resourceSliceCount", count}};
+    MakeObject(slice, "spec")["pool"] =
+        JsonObject{{"name", node_}, {"generation", generation_}, {"resourceSliceCount", count}};
   }
   return slices;
 }

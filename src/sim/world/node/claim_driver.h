@@ -124,7 +124,7 @@ class ClaimDriver final : public Actor {
   bool announced_ = false, away_ = false;
   Publication publication_;
   int64_t generation_ = 1;
-  size_t written_ = 0;  // slices of the current generation
+  size_t written_ = 0;                        // slices of the current generation
   Time retry_at_{}, free_at_{};               // free_at_: end of the last call's turn
   Duration spent_{};                          // by the current call
   std::map<std::string, Prepared> prepared_;  // by uid of the claim

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "sim/api_server.h"
 #include "sim/world/events/world_clock.h"
 #include "sim/world/node/claim_keeper.h"
@@ -249,6 +251,83 @@ TEST_F(ClaimDriverTest, RebootForgets) {
   EXPECT_TRUE(driver_->Held().empty());
   EXPECT_EQ(Prepare(pod), Code::kOk);
   EXPECT_EQ(Layout(0), "1g.10gb@0 ");
+}
+
+// The pool's slices, by the numbers of their devices, and their generations.
+struct Pool {
+  std::vector<size_t> devices;
+  std::set<int64_t> generations;
+};
+
+class PublicationTest : public ClaimDriverTest {
+ protected:
+  PublicationTest() {
+    EXPECT_TRUE(client_.Create(kube::kNodes, "", FromText(R"({"metadata":{"name":"n"}})")).ok());
+    Settle();
+  }
+  void Settle() {
+    for (int i = 0; i < 100 && !driver_->announced(); ++i) {
+      (void)driver_->Step();
+      clock_.AdvanceTo(clock_.Now() + std::chrono::seconds(1));
+    }
+  }
+  Pool Read() {
+    Pool pool;
+    const kube::Resource slices{"resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false};
+    for (const Json& slice : client_.List(slices, "", {}).value().items) {
+      const Json* devices = Find(slice, "spec", "devices");
+      const bool some = devices != nullptr && devices->is_array();
+      pool.devices.push_back(some ? devices->get_array().size() : 0);
+      pool.generations.insert(Find(slice, "spec", "pool", "generation")->get_int64());
+    }
+    return pool;
+  }
+};
+
+TEST_F(PublicationTest, VanishedDriverHasNoSlicesAndRefusesClaims) {
+  const Pool before = Read();
+  ASSERT_EQ(before.devices.size(), 3U);
+  const cluster::Pod pod = Add("p", {"gpu-0"});
+  driver_->Vanish();
+  Settle();
+  EXPECT_TRUE(Read().devices.empty());
+  EXPECT_EQ(Prepare(pod), Code::kUnavailable);
+  driver_->Return();
+  Settle();
+  EXPECT_EQ(Read().devices, before.devices);
+  EXPECT_GT(*Read().generations.begin(), *before.generations.begin());
+  EXPECT_EQ(Prepare(pod), Code::kOk);
+  EXPECT_EQ(driver_->PreparedFor(std::string(FindString(
+                client_.Get(kResourceClaims, "default", "p").value(), "metadata", "uid"))),
+            std::vector<std::string>{"gpu-0"});
+}
+
+TEST_F(PublicationTest, HiddenDevicesAreNeitherListedNorPrepared) {
+  const cluster::Pod pod = Add("p", {"gpu-1"});
+  driver_->Publish({.hidden_gpus = {1}, .tainted_gpus = {}});
+  Settle();
+  EXPECT_EQ(Read().devices.back(), 0U);
+  EXPECT_EQ(Prepare(pod), Code::kUnavailable);
+}
+
+TEST_F(PublicationTest, SlowPublicationLeavesTwoGenerationsForAWhile) {
+  driver_->Publish({.hidden_gpus = {}, .tainted_gpus = {}, .between = std::chrono::seconds(10)});
+  (void)driver_->Step();
+  EXPECT_EQ(Read().generations.size(), 2U);
+  Settle();
+  EXPECT_EQ(Read().generations.size(), 1U);
+}
+
+TEST_F(PublicationTest, DefectsContradictThePool) {
+  using Defect = ClaimDriver::Publication::Defect;
+  const size_t whole = Read().devices.size();
+  for (const auto& [defect, slices] :
+       {std::pair(Defect::kMissingSlice, whole - 1), std::pair(Defect::kNoCounters, whole - 1),
+        std::pair(Defect::kDuplicateDevice, whole + 1), std::pair(Defect::kNone, whole)}) {
+    driver_->Publish({.defect = defect, .hidden_gpus = {}, .tainted_gpus = {}});
+    Settle();
+    EXPECT_EQ(Read().devices.size(), slices);
+  }
 }
 
 }  // namespace

@@ -99,7 +99,8 @@ Problems CheckRunningClaims(const Machine& machine, kube::Client& client) {
         continue;
       }
       const auto given = DevicesOf(*claim, node);
-      const auto has = machine.driver()->PreparedFor(std::string(FindString(*claim, "metadata", "uid")));
+      const auto has =
+          machine.driver()->PreparedFor(std::string(FindString(*claim, "metadata", "uid")));
       if (given == has) continue;
       problems.push_back(fmt::format("{}: {} runs on {}, and claim {} was given {}", node,
                                      running.pod->Key(), Join(has, ","), reference.claim,

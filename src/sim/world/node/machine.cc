@@ -287,8 +287,8 @@ device::SimHooks Machine::DriverHooks() {
                 const FaultRates& rates = env_.kubelet_faults.rates();
                 const bool asked = (create || destroy) && fail > 0;
                 if (asked) --fail;
-                const bool fails = asked || (create && env_.kubelet_faults.Strike(
-                                                           rates.create_failed)) ||
+                const bool fails = asked ||
+                                   (create && env_.kubelet_faults.Strike(rates.create_failed)) ||
                                    (destroy && env_.kubelet_faults.Strike(rates.destroy_in_use));
                 env_.log.Note(driver_->name(), (fails ? "fault: " : "") + Describe(attempt));
                 if (!fails) return SimFault::kNone;

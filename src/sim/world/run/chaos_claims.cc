@@ -201,10 +201,10 @@ Status ChaosClaims::AddTemplates() {
     plans_.push_back(DrawPlan());
     templates_.push_back(fmt::format("t{}", i + 1));
     const JsonObject annotations = {{kPlan, fmt::to_string(plans_.size() - 1)}};
-    const Json object = JsonObject{
-        {"metadata", JsonObject{{"name", templates_.back()}, {"namespace", kNamespace}}},
-        {"spec", JsonObject{{"metadata", JsonObject{{"annotations", annotations}}},
-                            {"spec", ClaimSpec(plans_.back())}}}};
+    const Json object =
+        JsonObject{{"metadata", JsonObject{{"name", templates_.back()}, {"namespace", kNamespace}}},
+                   {"spec", JsonObject{{"metadata", JsonObject{{"annotations", annotations}}},
+                                       {"spec", ClaimSpec(plans_.back())}}}};
     NOS_RETURN_IF_ERROR(client_.Create(kClaimTemplates, kNamespace, object).status());
   }
   return Status::Ok();
@@ -219,8 +219,8 @@ void ChaosClaims::AddNamedClaims() {
     if (!random_.Chance(0.5)) continue;
     world_.At(Sometime(), [this, i] {
       const Status gone = client_.Delete(kResourceClaims, kNamespace, named_[i].name);
-      world_.log().Note("user", fmt::format("deletes claim {}: {}", named_[i].name,
-                                            gone.ToString()));
+      world_.log().Note("user",
+                        fmt::format("deletes claim {}: {}", named_[i].name, gone.ToString()));
       plans_.push_back(DrawPlan());
       named_[i].plan = plans_.size() - 1;
     });
@@ -256,10 +256,10 @@ void ChaosClaims::DrawClaims(GangSpec& gang) {
 
 Status ChaosClaims::Add(Duration faults_last) {
   until_ = world_.Now() + faults_last;
-  const Json nic_class = JsonObject{
-      {"metadata", JsonObject{{"name", kNicDriver}}},
-      {"spec", JsonObject{{"selectors", JsonArray{Selector(fmt::format("device.driver == '{}'",
-                                                                       kNicDriver))}}}}};
+  const Json nic_class =
+      JsonObject{{"metadata", JsonObject{{"name", kNicDriver}}},
+                 {"spec", JsonObject{{"selectors", JsonArray{Selector(fmt::format(
+                                                       "device.driver == '{}'", kNicDriver))}}}}};
   NOS_RETURN_IF_ERROR(client_.Create(kClasses, "", nic_class).status());
   if (conditions_) {
     for (const std::string& node : nodes_) {
@@ -391,9 +391,8 @@ void ChaosClaims::ChangeTaintRules() {
   if (random_.Chance(0.3)) selector["device"] = "gpu-0";
   const Json rule = JsonObject{
       {"metadata", JsonObject{{"name", name}}},
-      {"spec",
-       JsonObject{{"deviceSelector", std::move(selector)},
-                  {"taint", JsonObject{{"key", kFaultTaint}, {"effect", "NoSchedule"}}}}}};
+      {"spec", JsonObject{{"deviceSelector", std::move(selector)},
+                          {"taint", JsonObject{{"key", kFaultTaint}, {"effect", "NoSchedule"}}}}}};
   (void)client_.Create(kTaintRules, "", rule);
 }
 
@@ -425,10 +424,11 @@ void ChaosClaims::AnnounceNics() {
     const Json slice = JsonObject{
         {"metadata", JsonObject{{"name", fmt::format("nic-{}", node)}}},
         {"spec",
-         JsonObject{{"driver", kNicDriver},
-                    {"nodeName", node},
-                    {"pool", JsonObject{{"name", node}, {"generation", 1}, {"resourceSliceCount", 1}}},
-                    {"devices", std::move(devices)}}}};
+         JsonObject{
+             {"driver", kNicDriver},
+             {"nodeName", node},
+             {"pool", JsonObject{{"name", node}, {"generation", 1}, {"resourceSliceCount", 1}}},
+             {"devices", std::move(devices)}}}};
     (void)client_.Create(kSlices, "", slice);  // it may be there
   }
 }
@@ -437,11 +437,10 @@ void ChaosClaims::ReplaceClaims() {
   for (const NamedClaim& named : named_) {
     if (!named.wanted) continue;
     const JsonObject annotations = {{kPlan, fmt::to_string(named.plan)}};
-    const Json object =
-        JsonObject{{"metadata", JsonObject{{"name", named.name},
-                                           {"namespace", kNamespace},
-                                           {"annotations", annotations}}},
-                   {"spec", ClaimSpec(plans_[named.plan])}};
+    const Json object = JsonObject{
+        {"metadata",
+         JsonObject{{"name", named.name}, {"namespace", kNamespace}, {"annotations", annotations}}},
+        {"spec", ClaimSpec(plans_[named.plan])}};
     if (client_.Create(kResourceClaims, kNamespace, object).ok()) {
       world_.log().Note("user", fmt::format("creates claim {}", named.name));
     }
@@ -460,9 +459,9 @@ void ChaosClaims::SetConditions(const Json& claim) {
     const bool set = std::ranges::any_of(
         known, [&](const Json& status) { return FindString(status, "device") == device; });
     if (set) continue;
-    const std::string key = fmt::format(
-        "{} {} {}", FindString(claim, "metadata", "uid"), device,
-        FindString(claim, "status", "allocation", "allocationTimestamp"));
+    const std::string key =
+        fmt::format("{} {} {}", FindString(claim, "metadata", "uid"), device,
+                    FindString(claim, "status", "allocation", "allocationTimestamp"));
     auto at = conditions_at_.find(key);
     if (at == conditions_at_.end()) {
       const bool ready = world_.Now() >= until_ || random_.Chance(0.85);
@@ -545,11 +544,9 @@ std::vector<std::string> ChaosClaims::Describe() {
   Refresh();
   std::vector<std::string> lines;
   for (const Json& claim : claims_) {
-    lines.push_back(fmt::format("claim {} spec {} status {}", KeyOf(claim),
-                                WriteJson(*Find(claim, "spec")),
-                                Find(claim, "status") == nullptr
-                                    ? "-"
-                                    : WriteJson(*Find(claim, "status"))));
+    lines.push_back(
+        fmt::format("claim {} spec {} status {}", KeyOf(claim), WriteJson(*Find(claim, "spec")),
+                    Find(claim, "status") == nullptr ? "-" : WriteJson(*Find(claim, "status"))));
   }
   for (const Json& slice : slices_) {
     std::vector<std::string> devices;

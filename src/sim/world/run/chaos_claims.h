@@ -80,9 +80,9 @@ class ChaosClaims {
   Time until_{};
   // Rates differ between seeds.
   const bool conditions_, nics_, hostile_;
-  std::vector<std::string> nodes_;       // with a driver
+  std::vector<std::string> nodes_;         // with a driver
   std::vector<const gpu::Model*> models_;  // of their GPUs
-  std::vector<AskedClaim> plans_;        // of all claims, by the number in their annotation
+  std::vector<AskedClaim> plans_;          // of all claims, by the number in their annotation
   std::vector<std::string> templates_;
   std::vector<NamedClaim> named_;
   std::map<std::string, std::pair<Time, bool>> conditions_at_;  // when and whether ready, by device

@@ -1,0 +1,35 @@
+// Limits the search for the devices of one pod over all nodes. A claim can be made so that no
+// search for it ends (many requests that contradict each other), on every node alike. The scheduler
+// decides one pod after the other, so the others would wait.
+//
+//   SearchBudget budget;
+//   options.max_steps = budget.Next();
+//   budget.Note(index.Allocate(claims, node, find_class, options));
+#pragma once
+
+#include <cstdint>
+
+#include "dra/allocator.h"
+
+namespace nos::scheduling {
+
+class SearchBudget {
+ public:
+  // Searches that end without an answer, before only short ones are made.
+  static constexpr int kLongSearches = 2;
+  // About a millisecond; claims of a few requests need some hundred steps.
+  static constexpr int64_t kShortSearch = 10'000;
+
+  // The most steps for the next node.
+  int64_t Next() const {
+    return unanswered_ < kLongSearches ? dra::AllocationOptions().max_steps : kShortSearch;
+  }
+  void Note(const dra::AllocationOutcome& outcome) {
+    if (outcome.kind == dra::AllocationOutcome::Kind::kStepsExhausted) ++unanswered_;
+  }
+
+ private:
+  int unanswered_ = 0;
+};
+
+}  // namespace nos::scheduling
