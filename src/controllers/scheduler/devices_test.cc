@@ -156,6 +156,41 @@ TEST_F(SchedulerDevicesTest, PodIsBoundAfterItsDeviceFailed) {
   EXPECT_EQ(NodeOf("p"), "a");
 }
 
+TEST_F(SchedulerDevicesTest, GangIsBoundAfterADeviceOfItFailed) {
+  for (const char* node : {"a", "b"}) {
+    Slice(node, {{"name", "d0"},
+                 {"bindsToNode", true},
+                 {"bindingConditions", JsonArray{"d.io/ready"}},
+                 {"bindingFailureConditions", JsonArray{"d.io/failed"}}});
+  }
+  Group("g", 2);
+  for (const char* name : {"p", "q"}) {
+    Pod(name);
+    ChangePod(name, [](Json& pod) {
+      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
+    });
+  }
+  Run();
+  const auto report = [&](const std::string& name, const std::string& condition) {
+    Json claim = Claim(name);
+    const std::string_view pool = FindString(
+        nos::Find(claim, "status", "allocation", "devices", "results")->get_array().at(0), "pool");
+    const JsonObject status = {{"type", condition}, {"status", "True"}};
+    MakeObject(claim, "status")["devices"] = JsonArray{
+        {{"driver", "d.io"}, {"pool", pool}, {"device", "d0"}, {"conditions", JsonArray{status}}}};
+    api_.Put(claim);
+  };
+  ASSERT_TRUE(IsAllocated("p") && IsAllocated("q"));
+  report("p", "d.io/failed");
+  RunInSteps(seconds(60));
+  ASSERT_TRUE(IsAllocated("p") && IsAllocated("q"));
+  EXPECT_EQ(nos::Find(Claim("p"), "status", "devices"), nullptr) << "the failure is forgotten";
+  for (const char* name : {"p", "q"}) report(name, "d.io/ready");
+  RunInSteps(seconds(60));
+  EXPECT_NE(NodeOf("p"), "");
+  EXPECT_NE(NodeOf("q"), "");
+}
+
 // Without GPUs of device plugins, a pod that ended counts only until its claims are released,
 // whatever its grace period.
 TEST_F(SchedulerDevicesTest, PlaceOfEndedPodIsFreeOnceItsClaimIsReleased) {

@@ -247,6 +247,8 @@ void GangPlacer::RefuseGang(const PendingGang& gang, size_t found,
   }
   const std::string preemption = preemptor_.PreemptForGang(gang, client, now);
   if (!preemption.empty()) why += " preemption: " + preemption;
+  // As for single pods: a waiting gang keeps no devices of an earlier attempt.
+  for (const Pod& member : gang.waiting) pods_.PostFilter(member, client);
   ReportRefusal(gang.waiting, why, now);
 }
 

@@ -75,14 +75,15 @@ struct Wanted {
     return std::make_shared<const OpenClaims>(OpenClaims{
         dra::PreparedClaims(std::move(all), FindClass(), index->features()), std::move(extended)});
   }
-  // The devices that the open claims would get.
+  // The devices that the open claims would get. REQUIRES: Fit has found some.
   AllocationOutcome Best(const OpenClaims& on_node, const cluster::NodeInfo& node) const {
     dra::AllocationOptions options;
     options.ranking = &index->ranking();
-    return Allocate(on_node, node, options);
+    return index->Allocate(on_node.prepared, node, FindClass(), options);
   }
-  AllocationOutcome Allocate(const OpenClaims& on_node, const cluster::NodeInfo& node,
-                             dra::AllocationOptions options) const {
+  // Some devices that the open claims could get.
+  AllocationOutcome Fit(const OpenClaims& on_node, const cluster::NodeInfo& node) const {
+    dra::AllocationOptions options;
     options.max_steps = budget->Next();
     AllocationOutcome outcome = index->Allocate(on_node.prepared, node, FindClass(), options);
     budget->Note(outcome);
@@ -216,7 +217,7 @@ Verdict DynamicResources::Filter(const CycleState& state, const Pod& pod,
                                  "resourceclaim not available on the node");
   }
   if (wanted->open == nullptr) return Verdict::Fits();
-  return VerdictOf(wanted->Allocate(node, {}));
+  return VerdictOf(wanted->Fit(*open, node));
 }
 
 bool DynamicResources::PreScore(const Pod&, const cluster::ClusterSnapshot&, Nodes,

@@ -393,10 +393,10 @@ TEST(SearchBudgetTest, SearchesBecomeShortAfterTwoWithoutAnAnswer) {
   SearchBudget budget;
   dra::AllocationOutcome outcome;
   for (int i = 0; i < 100; ++i) budget.Note(outcome);
-  EXPECT_EQ(budget.Next(), dra::AllocationOptions().max_steps) << "all had an answer";
+  EXPECT_EQ(budget.Next(), SearchBudget::kLongSearch) << "all had an answer";
   outcome.kind = dra::AllocationOutcome::Kind::kStepsExhausted;
   budget.Note(outcome);
-  EXPECT_EQ(budget.Next(), dra::AllocationOptions().max_steps);
+  EXPECT_EQ(budget.Next(), SearchBudget::kLongSearch);
   budget.Note(outcome);
   EXPECT_EQ(budget.Next(), SearchBudget::kShortSearch);
 }

@@ -17,13 +17,11 @@ class SearchBudget {
  public:
   // Searches that end without an answer, before only short ones are made.
   static constexpr int kLongSearches = 2;
-  // About a millisecond; claims of a few requests need some hundred steps.
-  static constexpr int64_t kShortSearch = 10'000;
+  // In devices tried: about 20 ms and 2 ms. Claims of a few requests need some hundred steps.
+  static constexpr int64_t kLongSearch = 100'000, kShortSearch = 10'000;
 
   // The most steps for the next node.
-  int64_t Next() const {
-    return unanswered_ < kLongSearches ? dra::AllocationOptions().max_steps : kShortSearch;
-  }
+  int64_t Next() const { return unanswered_ < kLongSearches ? kLongSearch : kShortSearch; }
   void Note(const dra::AllocationOutcome& outcome) {
     if (outcome.kind == dra::AllocationOutcome::Kind::kStepsExhausted) ++unanswered_;
   }

@@ -274,7 +274,9 @@ class PublicationTest : public ClaimDriverTest {
   Pool Read() {
     Pool pool;
     const kube::Resource slices{"resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false};
-    for (const Json& slice : client_.List(slices, "", {}).value().items) {
+    const auto list = client_.List(slices, "", {});
+    for (size_t i = 0; list.ok() && i < list->items.size(); ++i) {
+      const Json& slice = list->items[i];
       const Json* devices = Find(slice, "spec", "devices");
       const bool some = devices != nullptr && devices->is_array();
       pool.devices.push_back(some ? devices->get_array().size() : 0);

@@ -14,7 +14,9 @@ Json FromText(std::string_view text) { return ParseJson(text).value(); }
 class ClaimInvariantsTest : public testing::Test {
  protected:
   ClaimInvariantsTest() {
-    pod_.meta = {.ns = "default", .name = "p", .uid = "p-uid"};
+    pod_.meta.ns = "default";
+    pod_.meta.name = "p";
+    pod_.meta.uid = "p-uid";
     pod_.node_name = "n";
     pod_.claims = {{"devices", "c", "", false}};
     EXPECT_TRUE(client_
@@ -36,9 +38,10 @@ class ClaimInvariantsTest : public testing::Test {
   }
   size_t Bound() { return CheckBoundClaims(pod_, client_).size(); }
   size_t Users() {
-    return CheckUsers(client_.List(kResourceClaims, "", {}).value().items,
-                      {std::make_shared<const cluster::Pod>(pod_)})
-        .size();
+    const auto list = client_.List(kResourceClaims, "", {});
+    EXPECT_TRUE(list.ok());
+    if (!list.ok()) return 0;
+    return CheckUsers(list->items, {std::make_shared<const cluster::Pod>(pod_)}).size();
   }
 
   WorldClock clock_{Time(std::chrono::seconds(1'767'225'600))};
