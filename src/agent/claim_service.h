@@ -71,7 +71,7 @@ class ClaimService final : public ClaimInterface {
   const Status& problem() const { return problem_; }
 
  private:
-  // What the agent wants; none: it has not decided yet.
+  // The wish of the agent; none: it has not decided yet.
   struct Wanted {
     std::optional<bool> use;
     std::string node_uid;

@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "cluster/device_interface.h"
 #include "cluster/instance_search.h"
 #include "cluster/snapshot.h"
 
@@ -298,6 +299,18 @@ TEST(HybridTest, WholeGpusAreInstancesOnHybridNodesOnly) {
       << "whole GPUs are no instances here";
   EXPECT_TRUE(CanProvide(Info(node), RequestsOf({{"gpu", 5}, {"mig-1g.10gb", 1}})));
   EXPECT_FALSE(CanProvide(Info(node), RequestsOf({{"gpu", 5}, {"mig-1g.10gb", 8}})));
+}
+
+// Claims decide about their instances.
+TEST(HybridTest, NodesThatServeClaimsAreNotPartitioned) {
+  Node node = HybridNode({{"gpu@0:free"}, {"3g.40gb@4:used"}}, "H100-80GB+GPU");
+  ASSERT_TRUE(IsManaged(node));
+  node.meta.labels[std::string(kInterfaceLabel)] = "device-plugin";
+  EXPECT_TRUE(IsManaged(node));
+  node.meta.labels[std::string(kInterfaceLabel)] = "dra";
+  EXPECT_TRUE(ServesClaims(node));
+  EXPECT_FALSE(IsManaged(node));
+  EXPECT_TRUE(ReadNodeGpus(node, gpu::Catalogue::Builtin()).gpus.empty());
 }
 
 TEST(HybridTest, MigNodesHaveWholeGpusIfTheirAgentReportsThem) {

@@ -135,6 +135,12 @@ TEST_F(DriverFilesTest, AnInstanceHasTwoCapabilities) {
   EXPECT_EQ(DeviceNodesOf("GPU-a", 7, host_).status().code(), Code::kNotFound);
 }
 
+TEST_F(DriverFilesTest, FindsAddressOnThePciBus) {
+  Gpu("GPU-a", 1);
+  EXPECT_EQ(PciBusIdOf("GPU-a", host_), "0000:01:00.0");
+  EXPECT_EQ(PciBusIdOf("GPU-b", host_), "");
+}
+
 TEST_F(DriverFilesTest, NodesWithoutNumbersAreNotFound) {
   Gpu("GPU-a", 0);
   File("proc/devices", "Character devices:\n  1 mem\n");
