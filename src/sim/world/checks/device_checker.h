@@ -49,7 +49,7 @@ class DeviceChecker {
     Amounts consumes;     // while the claim has it
     std::string Key() const { return driver + "/" + pool + "/" + name; }
   };
-  // What slices say about a device.
+  // A device as slices describe it.
   struct Announced {
     std::map<std::string, Amounts> by_slice;  // consumption of counters
     Amounts last;                             // of the last slice that announced it
