@@ -52,8 +52,9 @@ class ExtendedResources {
   // by name.
   explicit ExtendedResources(const cluster::Table<DeviceClass>& classes);
 
-  // The class that serves the resource by spec.extendedResourceName or by its implicit name
-  // deviceclass.resource.kubernetes.io/CLASS. Null: none does.
+  // The class that serves the resource by spec.extendedResourceName; null: none does. Implicit
+  // names (deviceclass.resource.kubernetes.io/CLASS) are not served: every class has one, so a
+  // tenant could get devices by a name that no quota limits.
   const std::string* ClassOf(std::string_view resource) const;
 
   // The resources that the pod asks for and a class serves, in the order of their names.

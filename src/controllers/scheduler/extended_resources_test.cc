@@ -130,6 +130,56 @@ TEST_F(SchedulerExtendedResourcesTest, ClaimOfAUserWithThisNameIsKept) {
   EXPECT_EQ(FindString(*Claim("p"), "metadata", "uid"), "theirs");
 }
 
+// A tenant may name and annotate a claim like one of the scheduler; a pod of it uses the devices.
+TEST_F(SchedulerExtendedResourcesTest, ClaimThatAnotherPodUsesIsNeverDeleted) {
+  api_.Put({{"apiVersion", "resource.k8s.io/v1"},
+            {"kind", "ResourceClaim"},
+            {"metadata",
+             {{"namespace", "ml"},
+              {"name", ClaimName("p")},
+              {"uid", "theirs"},
+              {"annotations", {{"resource.kubernetes.io/extended-resource-claim", "true"}}}}},
+            {"spec", {{"devices", JsonObject{}}}},
+            {"status",
+             {{"reservedFor",
+               JsonArray{{{"resource", "pods"}, {"name", "holder"}, {"uid", "holder-uid"}}}}}}});
+  Pod("p");
+  RunInSteps(seconds(60));
+  EXPECT_EQ(NodeOf("p"), "");
+  ASSERT_NE(Claim("p"), nullptr);
+  EXPECT_EQ(FindString(*Claim("p"), "metadata", "uid"), "theirs");
+}
+
+// The kubelet would wait for the claim for ever.
+TEST_F(SchedulerExtendedResourcesTest, PodWithANamedClaimIsNotBoundToANodeWithAPlugin) {
+  PluginNode();
+  Cordon("claims");
+  Pod("p");
+  ChangePod("p", [](Json& pod) {
+    MakeObject(pod, "status")["extendedResourceClaimStatus"] =
+        JsonObject{{"resourceClaimName", "gone"}};
+  });
+  RunInSteps(seconds(60));
+  EXPECT_EQ(NodeOf("p"), "");
+  Json back = *api_.Find("nodes", "claims");
+  MakeObject(back, "spec")["unschedulable"] = false;
+  api_.Put(back);
+  RunInSteps(seconds(60));
+  EXPECT_EQ(NodeOf("p"), "claims");
+  EXPECT_EQ(StatusClaim("p"), ClaimName("p"));
+}
+
+TEST_F(SchedulerExtendedResourcesTest, ClassThatComesLaterWakesThePod) {
+  const Json device_class = *api_.Find("deviceclasses", "any");
+  api_.Remove("deviceclasses", "any");
+  Pod("p");
+  Run();
+  EXPECT_EQ(NodeOf("p"), "");
+  api_.Put(device_class);
+  RunInSteps(seconds(15));
+  EXPECT_EQ(NodeOf("p"), "claims");
+}
+
 TEST_F(SchedulerExtendedResourcesTest, PodWithHigherPriorityEvictsAHolderOfADevice) {
   Pod("p");
   Pod("q");

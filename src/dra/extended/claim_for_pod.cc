@@ -15,7 +15,6 @@ using cluster::Container;
 using cluster::Pod;
 using Mapping = ExtendedClaim::Mapping;
 
-constexpr std::string_view kImplicitPrefix = "deviceclass.resource.kubernetes.io/";
 constexpr std::string_view kAnnotation = "resource.kubernetes.io/extended-resource-claim";
 constexpr size_t kMaxName = 253;  // of an object
 
@@ -158,7 +157,6 @@ bool IsExtendedClaim(const ResourceClaim& claim) {
 ExtendedResources::ExtendedResources(const cluster::Table<DeviceClass>& classes) {
   std::map<std::string_view, const DeviceClass*> named;
   for (const auto& [name, device_class] : classes.rows()) {
-    classes_.emplace(std::string(kImplicitPrefix) + name, name);
     if (device_class->extended_resource_name.empty()) continue;
     const auto [found, added] =
         named.try_emplace(device_class->extended_resource_name, device_class.get());

@@ -125,7 +125,9 @@ class DeviceIndex::Supposition {
           claim != nullptr && !claim->allocation && index_.FindAssumed(key) == nullptr;
       if (waits && std::ranges::find(added_, claim->uid) == added_.end()) claims.push_back(claim);
     }
-    if (pod.extended_claim.empty()) {
+    const bool has_extended = index_.claims_.contains(pod.meta.ns + "/" + pod.extended_claim) ||
+                              index_.claims_.contains(ExtendedClaimKey(pod));
+    if (!has_extended) {
       if (Claim made = index_.extended_.ClaimFor(pod, node).claim) {
         claims.push_back(std::move(made));
       }

@@ -202,17 +202,25 @@ Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
 }
 
 std::vector<codec::ApiRequest> DeleteWrites(const ResourceClaim& claim) {
-  codec::ApiRequest release = Patch(
-      claim, PathOf(claim),
-      {{"$deleteFromPrimitiveList/finalizers", JsonArray{std::string(dra::kClaimFinalizer)}}});
-  codec::ApiRequest remove;
-  remove.method = "DELETE";
-  remove.path = PathOf(claim);
-  remove.content_type = "application/json";
-  remove.body = JsonObject{{"apiVersion", "v1"},
-                           {"kind", "DeleteOptions"},
-                           {"preconditions", JsonObject{{"uid", claim.uid}}}};
-  return {std::move(release), std::move(remove)};
+  codec::ApiRequest write;
+  write.path = PathOf(claim);
+  JsonObject known{{"uid", claim.uid}, {"resourceVersion", claim.resource_version}};
+  if (IsProtected(claim)) {
+    JsonArray others;
+    for (const std::string& finalizer : claim.finalizers) {
+      if (finalizer != dra::kClaimFinalizer) others.emplace_back(finalizer);
+    }
+    known["finalizers"] = std::move(others);
+    write.method = "PATCH";
+    write.content_type = "application/merge-patch+json";
+    write.body = JsonObject{{"metadata", std::move(known)}};
+  } else {
+    write.method = "DELETE";
+    write.content_type = "application/json";
+    write.body = JsonObject{
+        {"apiVersion", "v1"}, {"kind", "DeleteOptions"}, {"preconditions", std::move(known)}};
+  }
+  return {std::move(write)};
 }
 
 std::optional<std::string> FailureOf(const ResourceClaim& claim,

@@ -55,7 +55,8 @@ codec::ApiRequest ReleaseWrite(const dra::ResourceClaim& claim, const cluster::P
 // Takes the allocation of a claim back, which no other pod uses.
 codec::ApiRequest ClearWrite(const dra::ResourceClaim& claim);
 
-// Delete a claim that was created for extended resources, in any order.
+// Delete a claim that was created for extended resources, if nobody has changed it: the finalizer
+// and the claim, one of them at a time.
 std::vector<codec::ApiRequest> DeleteWrites(const dra::ResourceClaim& claim);
 
 }  // namespace nos::scheduling

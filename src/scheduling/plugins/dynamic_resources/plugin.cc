@@ -182,7 +182,7 @@ Verdict DynamicResources::PreEnqueue(const Pod& pod) const {
 
 bool DynamicResources::ConcernsIn(const cluster::ClusterSnapshot& snapshot, const Pod& pod) const {
   if (!KnowsDevices(snapshot.around())) return false;
-  return !pod.claims.empty() || !ExtendedResourcesOf(pod, snapshot.around()).empty();
+  return pod.HasClaims() || !ExtendedResourcesOf(pod, snapshot.around()).empty();
 }
 
 PreFilterPlugin::Outcome DynamicResources::PreFilter(const Pod& pod,
@@ -197,6 +197,7 @@ PreFilterPlugin::Outcome DynamicResources::PreFilter(const Pod& pod,
     return outcome;
   }
   const Wanted& wanted = state.Set(std::get<Wanted>(std::move(prepared)));
+  if (!wanted.claims.extended.empty()) state.Set(ServesExtendedResources());
   for (const auto& claim : wanted.claims.allocated) {
     const std::string& node = dra::NodeOf(*claim->allocation);
     if (node.empty()) continue;
@@ -216,7 +217,16 @@ Verdict DynamicResources::Filter(const CycleState& state, const Pod& pod,
     return Verdict::Unresolvable(codes::kDevicesElsewhere,
                                  "resourceclaim not available on the node");
   }
-  if (wanted->open == nullptr) return Verdict::Fits();
+  if (!wanted->claims.leftover.fits()) return wanted->claims.leftover;
+  const auto open = wanted->OpenOn(pod, node);
+  // The kubelet would wait for the claim that the status names, and the name cannot be removed.
+  if (!pod.extended_claim.empty() && (open == nullptr || open->extended.claim == nullptr)) {
+    return Verdict::Unresolvable(
+        codes::kDevicesElsewhere,
+        "the pod's status names a claim for extended resources, which the node offers itself");
+  }
+  if (open == nullptr) return Verdict::Fits();
+  if (open->prepared.fault()) return VerdictOf(*open->prepared.fault());
   return VerdictOf(wanted->Fit(*open, node));
 }
 
@@ -346,7 +356,7 @@ std::vector<codec::ApiRequest> DynamicResources::PostFilter(
     const Pod& pod, const cluster::ClusterSnapshot& snapshot) const {
   std::vector<codec::ApiRequest> writes;
   if (const auto claim = FindExtendedClaim(pod, snapshot.around())) {
-    if (dra::IsExtendedClaim(*claim)) writes = DeleteWrites(*claim);
+    if (IsLeftover(*claim, pod)) writes = DeleteWrites(*claim);
   }
   for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
     const dra::ResourceClaim* claim = snapshot.around().device_claims.Find(key);

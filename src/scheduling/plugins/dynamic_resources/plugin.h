@@ -42,7 +42,7 @@ class DynamicResources final : public PreEnqueuePlugin,
   // change of devices or claims that concerns one node arrives as a change of that node.
   DependsOn Dependence() const override { return DependsOn::kCluster; }
   bool Concerns(const cluster::Pod& pod) const override {
-    return !pod.claims.empty() || dra::AsksForExtendedResources(pod);
+    return pod.HasClaims() || dra::AsksForExtendedResources(pod);
   }
   bool ConcernsIn(const cluster::ClusterSnapshot& snapshot, const cluster::Pod& pod) const override;
   Verdict Filter(const CycleState& state, const cluster::Pod& pod,

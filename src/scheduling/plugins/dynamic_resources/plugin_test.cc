@@ -9,6 +9,7 @@
 #include "scheduling/framework.h"
 #include "scheduling/plugins/dynamic_resources/assumed_claims.h"
 #include "scheduling/plugins/dynamic_resources/search_budget.h"
+#include "scheduling/plugins/node_resources_fit/plugin.h"
 #include "scheduling/testing/build.h"
 #include "scheduling/testing/volumes.h"
 
@@ -472,6 +473,22 @@ TEST(DynamicResourcesWithoutEngineTest, SnapshotWithTablesIsEnough) {
   CycleState state;
   EXPECT_TRUE(DynamicResources().Reserve(Claiming("p", "c"), "b", snapshot, state).fits());
   EXPECT_EQ(framework.Schedule(Claiming("q", "d"), snapshot).node, nullptr);
+}
+
+// A profile that disables the plugin would bind the pod without a device.
+TEST_F(DynamicResourcesTest, WithoutThePluginNodesLackExtendedResources) {
+  auto serving = std::make_shared<dra::DeviceClass>(*Class());
+  serving->extended_resource_name = "example.com/d";
+  engine_.ChangeContext([&](ClusterContext& around) { around.device_classes.Set("d", serving); },
+                        dra::kClassKind, "d");
+  Pod pod = PodOf("p");
+  pod.meta.uid = "p";
+  pod.containers.front().requests["example.com/d"] = Quantity::FromValue(1);
+  EXPECT_NE(NodeFor(pod), "");
+  std::vector<Framework::Entry> entries;
+  entries.push_back({std::make_unique<const NodeResourcesFit>(), 1});
+  const Framework alone(std::move(entries));
+  EXPECT_EQ(alone.Schedule(pod, engine_.snapshot()).node, nullptr);
 }
 
 }  // namespace

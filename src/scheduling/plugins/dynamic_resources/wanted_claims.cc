@@ -30,6 +30,12 @@ std::vector<std::string> ExtendedResourcesOf(const cluster::Pod& pod,
   return dra::ExtendedResources(around.device_classes).ServedFor(pod);
 }
 
+bool IsLeftover(const dra::ResourceClaim& claim, const cluster::Pod& pod) {
+  return dra::IsExtendedClaim(claim) &&
+         std::ranges::all_of(claim.reserved_for,
+                             [&](const auto& user) { return user.uid == pod.meta.uid; });
+}
+
 std::shared_ptr<const dra::ResourceClaim> FindExtendedClaim(const cluster::Pod& pod,
                                                             const cluster::ClusterContext& around) {
   if (auto claim = around.device_claims.Share(dra::ExtendedClaimKey(pod))) return claim;
@@ -43,7 +49,7 @@ namespace {
 Verdict VerdictOnLeftover(const cluster::Pod& pod, const cluster::ClusterContext& around) {
   const auto claim = FindExtendedClaim(pod, around);
   if (claim == nullptr) return Verdict::Fits();
-  if (dra::IsExtendedClaim(*claim)) {
+  if (IsLeftover(*claim, pod)) {
     return Verdict::Unresolvable(
         codes::kResourceClaimDeleted,
         fmt::format("resourceclaim \"{}\" of an earlier attempt is being deleted", claim->Key()));
@@ -51,7 +57,7 @@ Verdict VerdictOnLeftover(const cluster::Pod& pod, const cluster::ClusterContext
   return Verdict::Unresolvable(
       codes::kResourceClaimInUse,
       fmt::format("resourceclaim \"{}\" has the name that is needed for a claim for the pod's "
-                  "extended resources",
+                  "extended resources, and belongs to others",
                   claim->Key()));
 }
 

@@ -25,6 +25,10 @@ struct WantedClaims {
   Verdict leftover;
 };
 
+// Left in CycleState by PreFilter of DynamicResources for a pod with such resources: nodes that do
+// not offer them may still serve it. A profile without this plugin lacks it.
+struct ServesExtendedResources {};
+
 // True if the context has the objects of resource.k8s.io.
 bool KnowsDevices(const cluster::ClusterContext& around);
 
@@ -34,6 +38,9 @@ dra::FindClass ClassesOf(const cluster::ClusterContext& around);
 // The extended resources of the pod that device classes serve.
 std::vector<std::string> ExtendedResourcesOf(const cluster::Pod& pod,
                                              const cluster::ClusterContext& around);
+// True if the scheduler may delete the claim: it was created for extended resources, and no pod but
+// this one uses it. A tenant can give a claim of its own any name and annotation.
+bool IsLeftover(const dra::ResourceClaim& claim, const cluster::Pod& pod);
 // A claim that an earlier attempt created for extended resources of the pod. Null: there is none.
 std::shared_ptr<const dra::ResourceClaim> FindExtendedClaim(const cluster::Pod& pod,
                                                             const cluster::ClusterContext& around);

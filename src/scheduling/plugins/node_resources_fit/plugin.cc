@@ -5,6 +5,7 @@
 
 #include "cluster/gpu_signs.h"
 #include "cluster/resource_names.h"
+#include "dra/context.h"
 #include "scheduling/packing/view.h"
 #include "scheduling/plugins/dynamic_resources/wanted_claims.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
@@ -90,6 +91,8 @@ bool NodeResourcesFit::MayHelp(const ClusterEvent& event, const cluster::Pod& po
       return Fits(requests, ResourceVector::From(event.node->allocatable), {},
                   Mig::kIgnoreWholeGpus) &&
              (event.node_before == nullptr || HasMore(requests, *event.node_before, *event.node));
+    case ClusterEvent::Kind::kContext:
+      return event.around == dra::kClassKind && dra::AsksForExtendedResources(pod);
     default:
       return false;
   }
@@ -121,7 +124,8 @@ Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& po
   const auto* asked = state.Get<Asked>();
   cluster::ResourceVector computed;
   if (asked == nullptr) computed = RequestsThatCount(pod);
-  const bool delegates = asked != nullptr && !asked->by_class.empty();
+  const bool delegates = asked != nullptr && !asked->by_class.empty() &&
+                         state.Get<ServesExtendedResources>() != nullptr;
   if (delegates) {
     computed = asked->requests;
     for (const cluster::ResourceId id : asked->by_class) {
