@@ -185,12 +185,15 @@ Result<Duration> ClaimDriver::Prepare(const ClaimRef& claim) {
   if (away_) return Status(Code::kUnavailable, "the driver is not registered");
   if (prepared_.contains(claim.uid)) return Duration{};
   NOS_ASSIGN(const Duration wait, TakeTurn());
+  std::erase_if(leftovers_, [this](const Device& device) { return Destroy(device).ok(); });
   NOS_ASSIGN(std::vector<Device> devices, Granted(claim));
   for (const Device& device : devices) NOS_RETURN_IF_ERROR(CheckFree(device, claim.uid));
   for (size_t i = 0; i < devices.size(); ++i) {
     const Status created = Create(devices[i]);
     if (created.ok()) continue;
-    while (i-- > 0) (void)Destroy(devices[i]);
+    while (i-- > 0) {
+      if (!Destroy(devices[i]).ok()) leftovers_.push_back(devices[i]);
+    }
     free_at_ = clock_.Now() + wait + spent_;
     return created;
   }
@@ -317,6 +320,7 @@ Status ClaimDriver::Destroy(const Device& device) {
 
 void ClaimDriver::Forget() {
   prepared_.clear();
+  leftovers_.clear();
   free_at_ = {};
 }
 

@@ -23,6 +23,10 @@ class ClaimDriverTest : public testing::Test {
     device::SimHooks hooks;
     hooks.spend = [this](Duration time) { driver_->Spend(time); };
     hooks.fault = [this](const device::SimAttempt& attempt) {
+      if (attempt.kind == device::SimAttempt::Kind::kDestroy && fail_destructions_ > 0) {
+        --fail_destructions_;
+        return device::SimFault::kFails;
+      }
       const bool fails = attempt.kind == fails_ && fail_ > 0 && fail_-- > 0;
       return fails ? device::SimFault::kFails : device::SimFault::kNone;
     };
@@ -113,6 +117,7 @@ class ClaimDriverTest : public testing::Test {
   std::unique_ptr<ClaimManager> manager_;
   device::SimAttempt::Kind fails_ = device::SimAttempt::Kind::kCreate;
   int fail_ = 0;
+  int fail_destructions_ = 0;
   std::vector<std::string> problems_;
 };
 
@@ -210,6 +215,19 @@ TEST_F(ClaimDriverTest, ClaimIsPreparedWholeOrNotAtAll) {
   EXPECT_EQ(Layout(0), "1g.10gb@6 ");
   EXPECT_EQ(Prepare(pod), Code::kOk);
   EXPECT_EQ(Layout(1), "1g.10gb@0 ");
+}
+
+// Seeds 46, 60 and 94 of the fault simulation: the instance of the first device stayed for ever.
+TEST_F(ClaimDriverTest, WhatCouldNotBeTakenBackDoesNotStay) {
+  ASSERT_TRUE(gpus_->EnableMig(1).ok());
+  ASSERT_TRUE(gpus_->Create(1, "7g.80gb", 0).ok());
+  const cluster::Pod pod = Add("a", {"gpu-0-mig-1g10gb-19-0", "gpu-1-mig-1g10gb-19-0"});
+  fail_destructions_ = 1;
+  EXPECT_NE(Prepare(pod), Code::kOk) << "the second device has no room";
+  Free("a");
+  Allocate("a", {"gpu-0-mig-1g10gb-19-0"}, {pod});
+  EXPECT_EQ(Prepare(pod), Code::kOk);
+  EXPECT_EQ(Layout(0), "1g.10gb@0 ");
 }
 
 TEST_F(ClaimDriverTest, FailedDestructionIsRepeated) {

@@ -29,7 +29,7 @@ bool IsReservedFor(const Json& claim, const std::string& pod_uid) {
       [&](const Json& consumer) { return FindString(consumer, "uid") == pod_uid; });
 }
 
-// What forbids the pod to use the claim; "" if it may.
+// The reason for which the pod may not use the claim; "" if it may.
 std::string WhyNot(const cluster::Pod& pod, const std::string& name, const Result<Json>& claim) {
   if (!claim.ok()) return fmt::format("claim {}: {}", name, claim.status().ToString());
   if (!IsAllocated(*claim)) return fmt::format("claim {} is not allocated", name);

@@ -21,6 +21,7 @@ struct Variant {
   // At least so many gangs run whole, and pools make so many nodes, in a shard. An idle world would
   // keep all invariants, too.
   int whole = 0, made = 0;
+  int allocated = 0;  // claims that get devices, in a shard
 };
 
 struct Shard {
@@ -45,7 +46,10 @@ std::vector<Shard> Shards() {
        },
        4},
       {"Pools", [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .pools = true}; },
-       8, 10, 0, 11}};
+       8, 10, 0, 11},
+      {"Claims",
+       [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .claims = true}; }, 8, 25,
+       3, 0, 150}};
   std::vector<Shard> shards;
   for (const Variant& variant : variants) {
     for (int i = 0; i < variant.shards; ++i) shards.push_back({variant, i});
@@ -58,7 +62,7 @@ class ChaosTest : public testing::TestWithParam<Shard> {};
 TEST_P(ChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   const auto& [variant, shard] = GetParam();
-  int succeeded = 0, whole = 0, made = 0;
+  int succeeded = 0, whole = 0, made = 0, allocated = 0;
   for (int i = 1; i <= variant.seeds; ++i) {
     ChaosOptions options = variant.options(i);
     const int seed = shard * variant.seeds + i;
@@ -68,10 +72,12 @@ TEST_P(ChaosTest, InvariantsHold) {
     succeeded += report.succeeded;
     whole += report.whole;
     made += report.made;
+    allocated += report.allocated;
   }
   EXPECT_GT(succeeded, 5 * variant.seeds);
   EXPECT_GE(whole, variant.whole);
   EXPECT_GE(made, variant.made);
+  EXPECT_GE(allocated, variant.allocated);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ChaosTest, testing::ValuesIn(Shards()), [](const auto& test) {

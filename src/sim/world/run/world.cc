@@ -415,7 +415,7 @@ void World::RemoveMachine(const std::string& name) {
   });
 }
 
-// As the garbage collector does: the node owns the slices.
+// Removes the slices that the deleted node owned, like Kubernetes' garbage collector.
 void World::RemoveSlices(const std::string& node) {
   const kube::Resource slices{"resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false};
   kube::ListOptions options;
