@@ -70,3 +70,19 @@ soon() {
     read -rt 0.05 <> <(:)
   done
 }
+# minimal_scheduler_config: a configuration of nos scheduler with one profile and no ports of its own.
+minimal_scheduler_config() {
+  cat <<'Y'
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+podMaxBackoffSeconds: 1
+profiles:
+- schedulerName: nos-scheduler
+---
+apiVersion: config.nos.nebuly.com/v1alpha1
+kind: SchedulerConfig
+health: {healthProbeBindAddress: "127.0.0.1:0"}
+metrics: {bindAddress: "0"}
+Y
+}

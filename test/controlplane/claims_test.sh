@@ -124,19 +124,7 @@ spec:
   selectors:
   - cel: {expression: \"device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'mig'\"}
 $(node one)$(node two)$(slices one)$(slices two)$(template small 1g.10gb)$(template large 3g.40gb)" k create
-cat >"$work/scheduler.yaml" <<Y
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: false}
-podMaxBackoffSeconds: 1
-profiles:
-- schedulerName: nos-scheduler
----
-apiVersion: config.nos.nebuly.com/v1alpha1
-kind: SchedulerConfig
-health: {healthProbeBindAddress: "127.0.0.1:0"}
-metrics: {bindAddress: "0"}
-Y
+minimal_scheduler_config >"$work/scheduler.yaml"
 scheduler() {
   "$build/nos" scheduler --kubeconfig "$dir/scheduler.kubeconfig" --config "$work/scheduler.yaml" >>"$work/scheduler.log" 2>&1 &
   scheduler=$!

@@ -26,50 +26,11 @@ trap 'end; finish' EXIT
 . "$(dirname "$0")/driver_of_node.sh"
 plugins=$work/node/kubelet/plugins cdi=$work/node/cdi
 
-# start_agent: in mount namespaces in which /proc shows the driver.
 start_agent() {
-  cat >"$work/agent.yaml" <<Y
-apiVersion: config.nos.nebuly.com/v1alpha1
-kind: MigAgentConfig
-health: {healthProbeBindAddress: "0"}
-metrics: {bindAddress: "0"}
-reportConfigIntervalSeconds: 0.5
-devicePlugin: {mode: builtin, folder: $work/node/kubelet/device-plugins, handover: cdi, cdiFolder: $cdi}
-resourceClaims:
-  enabled: true
-  pluginsFolder: $plugins
-  registryFolder: ${plugins}_registry
-  cdiFolder: $cdi
-podResourcesSocket: $work/node/kubelet/pod-resources/kubelet.sock
-nvmlLibrary: $build/test/doubles/nvml/libnvidia-ml.so.1
-driverRoot: $work/driver
-driverRootOnHost: $work/driver
-deviceRoot: /proc/$(tr -d ' ' <"$work/node/first.pid")/root/dev
-Y
-  cat >"$work/agent.sh" <<Y
-set -e
-mount --bind $work/proc/driver /proc/driver
-mount --bind $work/proc/devices /proc/devices
-exec $build/nos agent --config $work/agent.yaml --kubeconfig $work/agent.kubeconfig
-Y
-  NODE_NAME=$node unshare --mount bash "$work/agent.sh" >>"$work/agent.log" 2>&1 &
-  pid[agent]=$!
-  disown
+  agent_here cdi "resourceClaims: {enabled: true, pluginsFolder: $plugins, registryFolder: ${plugins}_registry, cdiFolder: $cdi}"
 }
 start_scheduler() {
-  cat >"$work/scheduler.yaml" <<Y
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: false}
-podMaxBackoffSeconds: 1
-profiles:
-- schedulerName: nos-scheduler
----
-apiVersion: config.nos.nebuly.com/v1alpha1
-kind: SchedulerConfig
-health: {healthProbeBindAddress: "127.0.0.1:0"}
-metrics: {bindAddress: "0"}
-Y
+  minimal_scheduler_config >"$work/scheduler.yaml"
   "$helm" template nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 \
     --set scheduler.enabled=true -s templates/scheduler-rbac.yaml >"$work/scheduler-roles.yaml" || fail "no roles"
   expect created k create -f "$work/scheduler-roles.yaml"
@@ -126,9 +87,10 @@ say "a node with an H100 joins, whose GPUs are for claims"
 make_machine '{"model": "H100-80GB"}'
 export NOS_NODE_DEVICES=$work/dev
 join_node 1
-permit_agent --set gpuPartitioner.migAgent.resourceClaims.enabled=true
+chart_options=(--set gpuPartitioner.migAgent.resourceClaims.enabled=true)
+permit_agent
 "$helm" template nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 \
-  --api-versions resource.k8s.io/v1 --set gpuPartitioner.migAgent.resourceClaims.enabled=true \
+  --api-versions resource.k8s.io/v1 "${chart_options[@]}" \
   -s templates/device-classes.yaml | k create -f - >/dev/null || fail "no DeviceClasses"
 expect labeled k label node "$node" nos.nebuly.com/device-interface=dra
 start_agent
@@ -189,7 +151,6 @@ sees all 0 void
 say "the node returns to the device plugin once no claim has a device"
 expect labeled k label node "$node" nos.nebuly.com/device-interface-
 within 60 bash -c "! '$kubectl' get resourceslices -o name | grep ."
-sleep 2
 [ "$(k get node "$node" -o 'jsonpath={.status.allocatable.nvidia\.com/mig-7g\.80gb}')" != 1 ] || fail "the device of a claim is offered"
 running all
 gone all
@@ -201,7 +162,7 @@ running plugin
 say "and waits for its pods before it serves claims again"
 expect labeled k label node "$node" nos.nebuly.com/device-interface=dra
 claim_pod fifth 1g.10gb
-sleep 3
+within 30 bash -c "'$kubectl' get pod fifth -n $team -o 'jsonpath={.status.conditions[*].message}' | grep -q 'cannot allocate all claims'"
 [ "$(slices)" = 0 ] || fail "devices are announced while a pod has one of the plugin"
 gone plugin
 running fifth

@@ -1,7 +1,7 @@
 # The driver's side of a node, doubled: device nodes, files, /proc. Terminals stand for the device nodes:
 # they can be opened, and no container has them otherwise. Sourced after check.sh; $work is the test's
 # folder, $build the build's, $node the node's name, $team the namespace of its pods.
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2034,SC2154
 
 # GPUs are /dev/nvidia20, 21 and 62, in this order. The instance with number n of GPU 20 has the
 # capabilities 22+2n and 23+2n, of GPU 21 42+2n and 43+2n. Their nodes are not on the host, as in the
@@ -82,4 +82,36 @@ and says: $said"
     grep -qE "library /usr/lib/?$number/libcuda.so.1 cuda 550.54.15$" <<<"$said" || fail "pod $1 lacks the driver: $said"
   done
   grep -q "NVIDIA_VISIBLE_DEVICES=$2\$" <<<"$said" || fail "pod $1 should have $2: $said"
+}
+# agent_here HANDOVER CONFIGURATION [COMMAND]: starts an agent that finds the doubled driver, in a mount
+# namespace in which /proc shows it; the command is done there before. $cdi is the folder of specifications.
+agent_here() {
+  cat >"$work/agent.yaml" <<Y
+apiVersion: config.nos.nebuly.com/v1alpha1
+kind: MigAgentConfig
+health: {healthProbeBindAddress: "0"}
+metrics: {bindAddress: "0"}
+reportConfigIntervalSeconds: 0.5
+devicePlugin:
+  mode: builtin
+  folder: $work/node/kubelet/device-plugins
+  handover: $1
+  cdiFolder: $cdi
+podResourcesSocket: $work/node/kubelet/pod-resources/kubelet.sock
+nvmlLibrary: $nvml
+driverRoot: $work/driver
+driverRootOnHost: $work/driver
+deviceRoot: /proc/$(tr -d ' ' <"$work/node/first.pid")/root/dev
+$2
+Y
+  cat >"$work/agent.sh" <<Y
+set -e
+mount --bind $work/proc/driver /proc/driver
+mount --bind $work/proc/devices /proc/devices
+${3:-}
+exec $build/nos agent --config $work/agent.yaml --kubeconfig $work/agent.kubeconfig
+Y
+  NODE_NAME=$node unshare --mount bash "$work/agent.sh" >>"$work/agent.log" 2>&1 &
+  pid[agent]=$!
+  disown
 }

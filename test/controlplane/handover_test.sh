@@ -13,38 +13,8 @@ build=$2 node=handover-$$ team=team-handover-$$ release=nos-handover
 # shellcheck source=test/controlplane/driver_of_node.sh
 . "$(dirname "$0")/driver_of_node.sh"
 
-# start_agent HANDOVER [COMMAND]: in mount namespaces in which /proc shows the driver; the command
-# is done there before. `cdi` is the folder of specifications.
-start_agent() {
-  cat >"$work/agent.yaml" <<Y
-apiVersion: config.nos.nebuly.com/v1alpha1
-kind: MigAgentConfig
-health: {healthProbeBindAddress: "0"}
-metrics: {bindAddress: "0"}
-reportConfigIntervalSeconds: 0.5
-hybrid: {wholeOnMigNodes: true}
-devicePlugin:
-  mode: builtin
-  folder: $work/node/kubelet/device-plugins
-  handover: $1
-  cdiFolder: $cdi
-podResourcesSocket: $work/node/kubelet/pod-resources/kubelet.sock
-nvmlLibrary: $build/test/doubles/nvml/libnvidia-ml.so.1
-driverRoot: $work/driver
-driverRootOnHost: $work/driver
-deviceRoot: /proc/$(tr -d ' ' <"$work/node/first.pid")/root/dev
-Y
-  cat >"$work/agent.sh" <<Y
-set -e
-mount --bind $work/proc/driver /proc/driver
-mount --bind $work/proc/devices /proc/devices
-${2:-}
-exec $build/nos agent --config $work/agent.yaml --kubeconfig $work/agent.kubeconfig
-Y
-  NODE_NAME=$node unshare --mount bash "$work/agent.sh" >>"$work/agent.log" 2>&1 &
-  pid[agent]=$!
-  disown
-}
+# start_agent HANDOVER [COMMAND]: the command is done before, in the agent's mount namespace.
+start_agent() { agent_here "$1" 'hybrid: {wholeOnMigNodes: true}' "${2:-}"; }
 stop_agent() {
   kill "${pid[agent]}"
   timeout 20 tail -s 0.1 -f /dev/null --pid="${pid[agent]}"

@@ -62,19 +62,7 @@ evicted() {
 expect created from "$(node one)$(node two)" k create
 expect created from "$(quota ElasticQuota team-a q '{min: {cpu: 4}}')$(
   quota ElasticQuota team-b q '{min: {cpu: 4}}')" k create
-cat >"$work/scheduler.yaml" <<Y
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: false}
-podMaxBackoffSeconds: 1
-profiles:
-- schedulerName: nos-scheduler
----
-apiVersion: config.nos.nebuly.com/v1alpha1
-kind: SchedulerConfig
-health: {healthProbeBindAddress: "127.0.0.1:0"}
-metrics: {bindAddress: "0"}
-Y
+minimal_scheduler_config >"$work/scheduler.yaml"
 cat >"$work/operator.yaml" <<Y
 apiVersion: config.nos.nebuly.com/v1alpha1
 kind: OperatorConfig

@@ -46,11 +46,12 @@ join_node() {
   expect labeled k label node "$node" nos.nebuly.com/gpu-partitioning=mig \
     nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB "nvidia.com/gpu.count=$1"
 }
-# permit_agent [HELM_OPTION...]: $work/agent.kubeconfig, with the rights that the chart gives the agent.
+# permit_agent: $work/agent.kubeconfig, with the rights that the chart gives the agent.
+chart_options=()  # of helm, for other values
 permit_agent() {
   expect created k create namespace "$team"
   expect 'condition met' k wait --for=create serviceaccount/default -n "$team" --timeout 60s
-  "$helm" template "$release" "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 "$@" |
+  "$helm" template "$release" "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 "${chart_options[@]}" |
     awk 'BEGIN {RS = "---\n"} /mig-agent/ && /\nkind: (ServiceAccount|ClusterRole|ClusterRoleBinding)\n/ {printf "---\n%s", $0}' \
       >"$work/roles.yaml"
   expect 'clusterrole.*created' k create -f "$work/roles.yaml"
