@@ -49,7 +49,7 @@ Status WriteAll(int fd, std::string_view text) {
 
 }  // namespace
 
-Status ReplaceFile(const std::string& path, std::string_view text) {
+Status ReplaceFile(const std::string& path, std::string_view text, unsigned mode) {
   const auto failed = [&](const std::string& why) {
     return Status(Code::kUnavailable, fmt::format("cannot write '{}': {}", path, why));
   };
@@ -57,7 +57,7 @@ Status ReplaceFile(const std::string& path, std::string_view text) {
   const std::string draft = fmt::format("{}.{}.new", path.substr(0, name), path.substr(name));
   {
     const UniqueFd file(
-        open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+        open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode));
     if (!file.valid()) return failed(std::generic_category().message(errno));
     if (const Status written = WriteAll(file.get(), text); !written.ok()) {
       (void)unlink(draft.c_str());

@@ -35,7 +35,7 @@ namespace nos::dra {
 
 // "ns/name" of the pod's claims that exist by its status, without repetition.
 std::vector<std::string> ClaimKeysOf(const cluster::Pod& pod);
-// Those that its spec names: without the claim for extended resources.
+// The same without the claim for extended resources, which only the status names.
 std::vector<std::string> SpecClaimKeysOf(const cluster::Pod& pod);
 // True if the pod is one of the claim's users.
 bool IsReservedFor(const ResourceClaim& claim, const cluster::Pod& pod);

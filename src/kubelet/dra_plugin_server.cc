@@ -152,7 +152,6 @@ GrpcAnswer DraPluginServer::Register(std::string_view method, const std::string&
 // Runs on the server's thread, under its lock.
 void DraPluginServer::Begin(const GrpcCall& call, std::string_view method, std::string request) {
   const bool prepares = IsCall(method, kPrepare);
-  if (!prepares && !IsCall(method, kUnprepare)) request.clear();
   const bool known = prepares || IsCall(method, kUnprepare);
   // A call that is dropped here ends with the kubelet's time limit, and is repeated.
   (void)calls_.Post([this, call, prepares, known, request = std::move(request)] {

@@ -324,6 +324,17 @@ TEST_F(ExplainTest, SuggestsStepForEachVolumeReason) {
             "create its PersistentVolumeClaim: persistentvolumeclaim \"none\" not found");
 }
 
+// For all reasons about claims there is something better to do than to change the pod's
+// constraints.
+TEST_F(ExplainTest, SuggestsStepForEachReasonAboutResourceClaims) {
+  const auto snapshot = testing::Snap({NodeOf("a", {{"cpu", "8"}})});
+  for (const char* code : {codes::kResourceClaimNotCreated, codes::kResourceClaimNotFound,
+                           codes::kResourceClaimDeleted, codes::kResourceClaimInUse,
+                           codes::kDevicesRefused, codes::kDevicesFailed}) {
+    EXPECT_NE(StepForAll({code, "the reason"}, PodOf("p"), snapshot), "") << code;
+  }
+}
+
 class ExplainTogetherTest : public ExplainTest {
  protected:
   Explanation Of(const std::string& name, const std::vector<Node>& nodes,

@@ -60,7 +60,7 @@ inline constexpr const char *kResourceClaimNotCreated = "ResourceClaimNotCreated
                             *kResourceClaimInUse = "ResourceClaimInUse",
                             *kInsufficientDevices = "InsufficientDevices",
                             *kDevicesElsewhere = "DevicesElsewhere",
-                            *kDevicesRefused = "DevicesRefused";
+                            *kDevicesRefused = "DevicesRefused", *kDevicesFailed = "DevicesFailed";
 // Any component, about the pod whatever the node.
 inline constexpr const char *kSchedulingGated = "SchedulingGated", *kNotPending = "NotPending",
                             *kSeveralShares = "SeveralShares",

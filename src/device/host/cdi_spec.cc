@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <system_error>
 #include <utility>
 
 #include "base/fd.h"
+#include "base/file.h"
 
 namespace nos::device {
 namespace {
@@ -54,16 +54,6 @@ Status Failed(std::string_view what, const std::string& path) {
           fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(errno))};
 }
 
-Status WriteAll(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return Failed("write", path);
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return fsync(fd) == 0 ? Status::Ok() : Failed("write", path);
-}
-
 }  // namespace
 
 Json ToJson(const CdiSpec& spec) {
@@ -96,19 +86,7 @@ Status WriteCdiSpec(const std::string& folder, const CdiSpec& spec) {
   // Two agents may run for a moment. The lock ends with the descriptor.
   const UniqueFd lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock.valid() || flock(lock.get(), LOCK_EX) != 0) return Failed("lock", folder);
-  const std::string path = folder + "/" + CdiFileName(spec.kind);
-  const std::string draft = folder + "/." + CdiFileName(spec.kind) + ".new";
-  const UniqueFd file(
-      open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!file.valid()) return Failed("create", draft);
-  if (const Status written = WriteAll(file.get(), WriteJson(ToJson(spec)), draft); !written.ok()) {
-    (void)unlink(draft.c_str());
-    return written;
-  }
-  if (rename(draft.c_str(), path.c_str()) == 0) return Status::Ok();
-  Status failed = Failed("replace", path);
-  (void)unlink(draft.c_str());
-  return failed;
+  return ReplaceFile(folder + "/" + CdiFileName(spec.kind), WriteJson(ToJson(spec)), 0644);
 }
 
 Status RemoveCdiSpec(const std::string& folder, const std::string& kind) {

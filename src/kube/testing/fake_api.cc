@@ -205,7 +205,8 @@ ApiResponse FakeApi::Patch(const std::string& plural, const std::string& key,
   return Store(plural, std::move(object), "MODIFIED");
 }
 
-// As with a real server, a write of the status changes nothing else, and the reverse.
+// Like a real server, it takes only the status from a write of the status, and all but the status
+// from any other write.
 ApiResponse FakeApi::Replace(const std::string& plural, const Json& known,
                              const ApiRequest& request) {
   const std::string_view expected = FindString(request.body, "metadata", "resourceVersion");

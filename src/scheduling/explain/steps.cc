@@ -416,6 +416,12 @@ std::string StepForAll(const Reason& reason, const Pod& pod, const ClusterSnapsh
     return "create the ResourceClaimTemplate, if it does not exist: " + reason.message;
   }
   if (code == codes::kDevicesRefused) return "correct its ResourceClaim: " + reason.message;
+  if (code == codes::kDevicesFailed) {
+    return "wait for other devices; if that lasts, inspect the driver: " + reason.message;
+  }
+  if (code == codes::kResourceClaimInUse || code == codes::kResourceClaimDeleted) {
+    return "wait until the claim is free, or name another one: " + reason.message;
+  }
   if (code == codes::kNodeAffinityMismatch) return "correct its node affinity: " + reason.message;
   return "";
 }

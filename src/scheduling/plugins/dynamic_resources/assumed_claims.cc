@@ -63,7 +63,7 @@ bool IsTrue(const ResourceClaim& claim, const dra::AllocatedDevice& device,
 }
 
 Progress Failed(std::string message) {
-  return {Progress::Kind::kFailed, kDevicesFailed, std::move(message)};
+  return {Progress::Kind::kFailed, codes::kDevicesFailed, std::move(message)};
 }
 
 // Binding conditions of one claim.

@@ -14,16 +14,13 @@
 
 namespace nos::scheduling {
 
-// Of a verdict and of a failed binding.
-inline constexpr const char* kDevicesFailed = "DevicesFailed";
-
 // Kept in CycleState.
 struct AssumedClaims {
   struct Change {
     std::shared_ptr<const dra::ResourceClaim> claim;  // when it was chosen
     dra::Allocation allocation;
     bool allocates = false;  // otherwise devices are allocated, and the pod becomes a user
-    // Of a claim that is to be created for extended resources; empty for all others.
+    // Set if the claim is to be created for extended resources: its requests by container.
     std::vector<dra::ExtendedClaim::Mapping> mappings{};
     bool creates() const { return !mappings.empty(); }
   };

@@ -153,7 +153,7 @@ std::variant<Wanted, Verdict> Prepare(const Pod& pod, const cluster::ClusterSnap
   // PostFilter gives such devices back; until then every binding would fail.
   for (const auto& claim : wanted.claims.allocated) {
     auto failure = FailureOf(*claim, *claim->allocation);
-    if (failure) return Verdict::Unresolvable(kDevicesFailed, *std::move(failure));
+    if (failure) return Verdict::Unresolvable(codes::kDevicesFailed, *std::move(failure));
   }
   if (wanted.claims.open.empty()) return wanted;
   wanted.open = wanted.Prepare({});

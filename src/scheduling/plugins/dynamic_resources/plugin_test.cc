@@ -421,7 +421,7 @@ TEST_F(DynamicResourcesTest, FailedDevicesAreGivenBack) {
   const Decision decision = Schedule(pod);
   EXPECT_EQ(decision.node, nullptr);
   ASSERT_FALSE(decision.diagnosis.entries.empty());
-  EXPECT_EQ(decision.diagnosis.entries.front().code, kDevicesFailed);
+  EXPECT_EQ(decision.diagnosis.entries.front().code, codes::kDevicesFailed);
   const auto writes = DynamicResources().PostFilter(pod, engine_.snapshot());
   ASSERT_EQ(writes.size(), 1u);
   EXPECT_EQ(*Find(writes[0].body, "status", "allocation"), Json(nullptr));
