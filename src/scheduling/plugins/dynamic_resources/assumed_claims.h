@@ -20,6 +20,7 @@ struct AssumedClaims {
     std::shared_ptr<const dra::ResourceClaim> claim;  // when it was chosen
     dra::Allocation allocation;
     bool allocates = false;  // otherwise devices are allocated, and the pod becomes a user
+    bool doubtful = false;   // an earlier attempt sent this allocation, with an unknown result
     // Set if the claim is to be created for extended resources: its requests by container.
     std::vector<dra::ExtendedClaim::Mapping> mappings{};
     bool creates() const { return !mappings.empty(); }

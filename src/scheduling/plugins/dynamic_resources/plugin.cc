@@ -152,12 +152,14 @@ std::variant<Wanted, Verdict> Prepare(const Pod& pod, const cluster::ClusterSnap
   if (auto verdict = AdoptAssumed(pod, *wanted.index, wanted.claims)) return *std::move(verdict);
   // PostFilter gives such devices back; until then every binding would fail.
   for (const auto& claim : wanted.claims.allocated) {
-    auto failure = FailureOf(*claim, *claim->allocation);
+    const std::optional<dra::Allocation>& allocation = claim->allocation;
+    if (!allocation) continue;
+    auto failure = FailureOf(*claim, *allocation);
     if (failure) return Verdict::Unresolvable(codes::kDevicesFailed, *std::move(failure));
   }
   if (wanted.claims.open.empty()) return wanted;
   wanted.open = wanted.Prepare({});
-  if (wanted.open->prepared.fault()) return VerdictOf(*wanted.open->prepared.fault());
+  if (const auto& fault = wanted.open->prepared.fault()) return VerdictOf(*fault);
   return wanted;
 }
 
@@ -199,7 +201,9 @@ PreFilterPlugin::Outcome DynamicResources::PreFilter(const Pod& pod,
   const Wanted& wanted = state.Set(std::get<Wanted>(std::move(prepared)));
   if (!wanted.claims.extended.empty()) state.Set(ServesExtendedResources());
   for (const auto& claim : wanted.claims.allocated) {
-    const std::string& node = dra::NodeOf(*claim->allocation);
+    const std::optional<dra::Allocation>& allocation = claim->allocation;
+    if (!allocation) continue;
+    const std::string& node = dra::NodeOf(*allocation);
     if (node.empty()) continue;
     outcome.nodes = std::set<std::string>{node};
     outcome.elsewhere = Verdict::Unresolvable(
@@ -226,7 +230,7 @@ Verdict DynamicResources::Filter(const CycleState& state, const Pod& pod,
         "the pod's status names a claim for extended resources, which the node offers itself");
   }
   if (open == nullptr) return Verdict::Fits();
-  if (open->prepared.fault()) return VerdictOf(*open->prepared.fault());
+  if (const auto& fault = open->prepared.fault()) return VerdictOf(*fault);
   return VerdictOf(wanted->Fit(*open, node));
 }
 
@@ -281,11 +285,13 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
   }
   AssumedClaims assumed;
   for (const auto& claim : wanted.claims.allocated) {
+    const std::optional<dra::Allocation>& allocation = claim->allocation;
+    if (!allocation) continue;
     const bool unsure = wanted.index->FindAssumed(claim->Key()) != nullptr;
-    assumed.changes.push_back({claim, *claim->allocation, unsure});
+    assumed.changes.push_back({claim, *allocation, unsure, unsure});
   }
   if (const auto open = wanted.OpenOn(pod, *info)) {
-    if (open->prepared.fault()) return VerdictOf(*open->prepared.fault());
+    if (const auto& fault = open->prepared.fault()) return VerdictOf(*fault);
     const AllocationOutcome outcome = wanted.Best(*open, *info);
     if (outcome.kind != AllocationOutcome::Kind::kAllocated) return VerdictOf(outcome);
     for (size_t i = 0; i < wanted.claims.open.size(); ++i) {
@@ -293,7 +299,7 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
     }
     if (open->extended.claim != nullptr) {
       assumed.changes.push_back(
-          {open->extended.claim, outcome.allocations.back(), true, open->extended.mappings});
+          {open->extended.claim, outcome.allocations.back(), true, false, open->extended.mappings});
     }
   }
   for (const AssumedClaims::Change& change : assumed.changes) {
@@ -318,7 +324,8 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
   return Verdict::Fits();
 }
 
-// Once the write was sent, the API server may have stored the allocation, whatever it answered.
+// Once the write was sent, in this attempt or an earlier one, the API server may have stored the
+// allocation, whatever it answered.
 void DynamicResources::Unreserve(const Pod&, std::string_view, cluster::ClusterSnapshot& snapshot,
                                  CycleState& state) const {
   auto* assumed = state.Get<AssumedClaims>();
@@ -328,7 +335,7 @@ void DynamicResources::Unreserve(const Pod&, std::string_view, cluster::ClusterS
     const std::string key = change.claim->Key();
     if (const auto& index = snapshot.around().devices; index != nullptr) {
       const bool written = assumed->stage == AssumedClaims::Stage::kWritten;
-      written ? index->SetDoubtful(key) : index->Withdraw(key);
+      written || change.doubtful ? index->SetDoubtful(key) : index->Withdraw(key);
     } else if (change.creates()) {
       snapshot.ChangeContext(false).device_claims.Set(key, nullptr);
     } else {

@@ -325,6 +325,26 @@ TEST_F(DynamicResourcesTest, WaitsForBindingConditions) {
   EXPECT_EQ(PreBind(pod, state).code, "DevicesFailed");
 }
 
+// Seed 1539 of the fault simulation: the second attempt ended before its write, and the devices of
+// the first one, whose write was stored, were given away.
+TEST_F(DynamicResourcesTest, AllocationStaysInDoubtUntilItIsWritten) {
+  Put(ClaimOf("c"));
+  const Pod pod = Claiming("p", "c");
+  CycleState first, second;
+  ASSERT_TRUE(Assume(pod, "a", first).fits());
+  ASSERT_FALSE(PreBind(pod, first).writes.empty());  // the finalizer
+  ASSERT_FALSE(PreBind(pod, first).writes.empty());  // the allocation, which is not answered
+  engine_.Unreserve(framework_, pod, "a", first);
+  engine_.Forget(pod.Key());
+  ASSERT_TRUE(Assume(pod, "a", second).fits());
+  ASSERT_FALSE(PreBind(pod, second).writes.empty());  // the finalizer, which fails
+  engine_.Unreserve(framework_, pod, "a", second);
+  engine_.Forget(pod.Key());
+  const auto* assumed = engine_.snapshot().around().devices->FindAssumed("x/c");
+  ASSERT_NE(assumed, nullptr);
+  EXPECT_TRUE(assumed->doubtful);
+}
+
 TEST_F(DynamicResourcesTest, AllocationInDoubtIsWrittenAgain) {
   Put(ClaimOf("c"));
   const Pod pod = Claiming("p", "c");

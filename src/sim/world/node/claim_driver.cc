@@ -183,8 +183,11 @@ Result<Duration> ClaimDriver::TakeTurn() {
 
 Result<Duration> ClaimDriver::Prepare(const ClaimRef& claim) {
   if (away_) return Status(Code::kUnavailable, "the driver is not registered");
-  if (prepared_.contains(claim.uid)) return Duration{};
+  const auto known = prepared_.find(claim.uid);
+  if (known != prepared_.end() && !known->second.ending) return Duration{};
   NOS_ASSIGN(const Duration wait, TakeTurn());
+  if (known != prepared_.end()) NOS_RETURN_IF_ERROR(End(known->second));
+  prepared_.erase(claim.uid);
   std::erase_if(leftovers_, [this](const Device& device) { return Destroy(device).ok(); });
   NOS_ASSIGN(std::vector<Device> devices, Granted(claim));
   for (const Device& device : devices) NOS_RETURN_IF_ERROR(CheckFree(device, claim.uid));
@@ -210,19 +213,23 @@ Result<Duration> ClaimDriver::Unprepare(const std::string& uid) {
   if (found == prepared_.end()) return Duration{};
   if (away_) return Status(Code::kUnavailable, "the driver is not registered");
   NOS_ASSIGN(const Duration wait, TakeTurn());
-  std::vector<Device>& devices = found->second.devices;
-  Status destroyed;
-  while (!devices.empty() && destroyed.ok()) {
-    destroyed = Destroy(devices.back());
-    if (!destroyed.ok()) break;
-    log_.Note(name_, fmt::format("unprepares {} of claim {}", devices.back().name,
-                                 found->second.claim.name));
-    devices.pop_back();
-  }
+  const Status ended = End(found->second);
   free_at_ = clock_.Now() + wait + spent_;
-  if (!destroyed.ok()) return destroyed;
+  NOS_RETURN_IF_ERROR(ended);
   prepared_.erase(found);
   return wait + spent_;
+}
+
+// Destroys what is left of the claim's devices.
+Status ClaimDriver::End(Prepared& claim) {
+  claim.ending = true;
+  while (!claim.devices.empty()) {
+    const Device& device = claim.devices.back();
+    NOS_RETURN_IF_ERROR(Destroy(device));
+    log_.Note(name_, fmt::format("unprepares {} of claim {}", device.name, claim.claim.name));
+    claim.devices.pop_back();
+  }
+  return Status::Ok();
 }
 
 // The devices of this driver in the claim's allocation.

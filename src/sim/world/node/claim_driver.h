@@ -99,6 +99,7 @@ class ClaimDriver final : public Actor {
   struct Prepared {
     ClaimRef claim;
     std::vector<Device> devices;
+    bool ending = false;  // some devices may be destroyed already
   };
 
   Status Announce();
@@ -113,6 +114,7 @@ class ClaimDriver final : public Actor {
   void JudgeOverlap(const Device& device, const Device& other, const Prepared& holder);
   Status Create(Device& device);
   Status Destroy(const Device& device);
+  Status End(Prepared& claim);
   std::vector<AnnouncedGpu> Announced() const;
 
   std::string node_, name_;

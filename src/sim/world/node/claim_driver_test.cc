@@ -240,6 +240,18 @@ TEST_F(ClaimDriverTest, FailedDestructionIsRepeated) {
   EXPECT_EQ(Layout(0) + Layout(1), "");
 }
 
+// Seed 1096 of the fault simulation: the next pod of a shared claim ran on what was left.
+TEST_F(ClaimDriverTest, ClaimThatIsTakenBackInPartIsPreparedAnew) {
+  const cluster::Pod pod = Add("a", {"gpu-0-mig-1g10gb-19-0", "gpu-1-mig-1g10gb-19-0"});
+  EXPECT_EQ(Prepare(pod), Code::kOk);
+  fails_ = device::SimAttempt::Kind::kDestroy;
+  fail_ = 2;
+  EXPECT_NE(Unprepare(pod), Code::kOk);
+  fail_ = 0;
+  EXPECT_EQ(Prepare(pod), Code::kOk);
+  EXPECT_EQ(Layout(0) + Layout(1), "1g.10gb@0 1g.10gb@0 ");
+}
+
 TEST_F(ClaimDriverTest, CallsTakeTurns) {
   const Duration first = manager_->Prepare(Add("a", {"gpu-0-mig-1g10gb-19-0"})).value();
   const Duration second = manager_->Prepare(Add("b", {"gpu-0-mig-1g10gb-19-1"})).value();
