@@ -131,7 +131,9 @@ const std::string& VersionOf(const ResourceClaim& claim, const WrittenVersions* 
   return written == versions->by_path.end() ? claim.resource_version : written->second;
 }
 
-// Claims of which the pod is a user already are written only if they are to be allocated.
+// A claim of which the pod is a user already is written too. That changes nothing, but the API
+// server refuses it if the claim has changed since it was read: devices that PostFilter gave back
+// may still be in the snapshot.
 std::vector<codec::ApiRequest> StatusWrites(const AssumedClaims& assumed, const cluster::Pod& pod,
                                             const WrittenVersions* versions, Time now) {
   std::vector<codec::ApiRequest> writes;
@@ -142,7 +144,7 @@ std::vector<codec::ApiRequest> StatusWrites(const AssumedClaims& assumed, const 
       dra::Allocation allocation = change.allocation;
       if (HasConditions(allocation)) allocation.time = now;
       writes.push_back(StatusWrite(*change.claim, version, &allocation, pod));
-    } else if (!dra::IsReservedFor(*change.claim, pod)) {
+    } else {
       writes.push_back(StatusWrite(*change.claim, version, nullptr, pod));
     }
   }

@@ -345,6 +345,23 @@ TEST_F(DynamicResourcesTest, AllocationStaysInDoubtUntilItIsWritten) {
   EXPECT_TRUE(assumed->doubtful);
 }
 
+// Seeds 1049 and 1097 of the fault simulation: PostFilter had given the devices back, but the
+// snapshot did not show it yet.
+TEST_F(DynamicResourcesTest, AllocationOfAnEarlierAttemptIsCheckedByVersion) {
+  Put(ClaimOf("c"));
+  const Pod pod = Claiming("p", "c");
+  CycleState first, second;
+  ASSERT_TRUE(Assume(pod, "a", first).fits());
+  Put(Stored("c", pod));
+  engine_.Unreserve(framework_, pod, "a", first);
+  engine_.Forget(pod.Key());
+  ASSERT_TRUE(Assume(pod, "a", second).fits());
+  const Progress progress = PreBind(pod, second);
+  ASSERT_EQ(progress.writes.size(), 1U);
+  EXPECT_EQ(FindString(progress.writes[0].body, "metadata", "resourceVersion"), "9");
+  EXPECT_EQ(PreBind(pod, second).kind, Kind::kReady);
+}
+
 TEST_F(DynamicResourcesTest, AllocationInDoubtIsWrittenAgain) {
   Put(ClaimOf("c"));
   const Pod pod = Claiming("p", "c");

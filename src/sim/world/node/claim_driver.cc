@@ -269,8 +269,10 @@ bool ClaimDriver::Overlap(const DeviceId& a, const DeviceId& b) const {
   if (a.gpu != b.gpu) return false;
   if (!a.nvml_id || !b.nvml_id) return true;
   const gpu::Model& model = *models_[static_cast<size_t>(a.gpu)];
-  const int a_slots = model.profile(PlacementOf(a, model)->profile).slots;
-  const int b_slots = model.profile(PlacementOf(b, model)->profile).slots;
+  const auto a_place = PlacementOf(a, model), b_place = PlacementOf(b, model);
+  if (!a_place || !b_place) return false;
+  const int a_slots = model.profile(a_place->profile).slots;
+  const int b_slots = model.profile(b_place->profile).slots;
   return a.start < b.start + b_slots && b.start < a.start + a_slots;
 }
 
@@ -308,8 +310,10 @@ Status ClaimDriver::Create(Device& device) {
     return Status::Ok();
   }
   if (!gpus_.Info(index).mig_enabled) NOS_RETURN_IF_ERROR(gpus_.EnableMig(index));
-  const gpu::Placement placement = *PlacementOf(device.id, model);
-  const auto created = gpus_.Create(index, model.profile(placement.profile).name, placement.start);
+  const auto placement = PlacementOf(device.id, model);
+  if (!placement) return NotFound(fmt::format("no device {} in pool {}", device.name, node_));
+  const std::string& profile = model.profile(placement->profile).name;
+  const auto created = gpus_.Create(index, profile, placement->start);
   NOS_RETURN_IF_ERROR(created.status());
   device.uuid = created->uuid;
   device.instance = created->id;

@@ -27,8 +27,9 @@ class ClaimDriverTest : public testing::Test {
         --fail_destructions_;
         return device::SimFault::kFails;
       }
-      const bool fails = attempt.kind == fails_ && fail_ > 0 && fail_-- > 0;
-      return fails ? device::SimFault::kFails : device::SimFault::kNone;
+      if (attempt.kind != fails_ || fail_ == 0) return device::SimFault::kNone;
+      --fail_;
+      return device::SimFault::kFails;
     };
     gpus_ = std::make_unique<device::SimGpus>(
         std::vector<device::SimGpuSpec>{{found, "NVIDIA", mig}, {found, "NVIDIA", mig}}, "n",
