@@ -108,6 +108,9 @@ struct AllocationOptions {
   // Null: kube-scheduler's order, the first that fits. Also in its order: claims for which a device
   // is at fault, and searches for which the ranking's order takes too many steps.
   const DeviceRanking* ranking = nullptr;
+  // Of the alternatives of each firstAvailable request, the first one that is tried (the last one,
+  // if there are fewer); those before it are tried last.
+  size_t first_alternative = 0;
   bool optional_node_operations = false;  // the node declares DRAOptionalNodeOperations
 };
 
@@ -123,7 +126,7 @@ struct AllocationOutcome {
   std::vector<Allocation> allocations;  // one for each claim, in their order
   int64_t steps = 0;                    // devices tried
   DeviceLoss loss;                      // kAllocated, by the ranking
-  // kAllocated: sum over the requests of how many alternatives come before the allocated one.
+  // kAllocated: sum over the requests of how many alternatives are tried before the allocated one.
   int alternatives = 0;
 };
 

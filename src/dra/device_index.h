@@ -92,6 +92,9 @@ class DeviceIndex {
   const ExtendedResources& extended() const { return extended_; }
   // For options of Allocate.
   const LeastLoss& ranking() const { return ranking_; }
+  // AllocationOptions::first_alternative of the pods that are being placed.
+  size_t first_alternative() const { return first_alternative_; }
+  void SetFirstAlternative(size_t index) { first_alternative_ = index; }
   // True if the ranking chooses among the node's devices: it has GPUs of NVIDIA's driver.
   bool Ranks(const cluster::Node& node) const { return ranking_.Ranks(inventory_.View(node)); }
   // Null: there is no such claim.
@@ -127,6 +130,7 @@ class DeviceIndex {
   LeastLoss ranking_;
   ExtendedResources extended_;
   const cluster::ClusterSnapshot* base_ = nullptr;
+  size_t first_alternative_ = 0;
   std::unordered_map<std::string, Held> claims_;
   std::unordered_map<std::string, std::shared_ptr<const ResourceSlice>> slices_;
   std::unordered_map<Name, DeviceCounts> most_;  // by the claim's spec

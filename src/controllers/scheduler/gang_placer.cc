@@ -7,7 +7,9 @@
 #include <map>
 #include <utility>
 
+#include "dra/device_index.h"
 #include "scheduling/diagnosis.h"
+#include "scheduling/plugins/dynamic_resources/plugin.h"
 #include "scheduling/pod_kind.h"
 #include "scheduling/reasons.h"
 
@@ -118,6 +120,34 @@ void GangPlacer::TryFurther(const PendingGang& gang, Placement& tried, Time now)
   if (IsEnough(gang, tried) || tried.gave_up) return;
   const scheduling::GangTies ties(gang.waiting);
   if (ties.near()) TryDomains(gang, ties, tried);
+  if (!IsEnough(gang, tried) && !tried.gave_up) TryAlternatives(gang, place, tried);
+}
+
+void GangPlacer::TryAlternatives(const PendingGang& gang, PlaceOne place, Placement& best) {
+  const std::shared_ptr<dra::DeviceIndex> devices = engine_.snapshot().around().devices;
+  if (devices == nullptr) return;
+  size_t alternatives = 1;
+  for (const Pod& member : gang.waiting) {
+    alternatives =
+        std::max(alternatives, scheduling::AlternativesOf(*member, engine_.snapshot().around()));
+  }
+  scheduling::GangRefusals others;
+  for (size_t first = 1; first < alternatives; ++first) {
+    Abandon(best);
+    Placement tried;
+    devices->SetFirstAlternative(first);
+    TryEach(gang, gang.waiting, place, tried);
+    if (!tried.refusals.empty()) TryRefused(gang, place, tried);
+    devices->SetFirstAlternative(0);
+    if (IsEnough(gang, tried) || tried.gave_up) {
+      best = std::move(tried);
+      return;
+    }
+    Abandon(tried);
+    if (tried.chosen.size() > best.chosen.size()) std::swap(tried, best);
+    std::ranges::move(tried.refusals, std::back_inserter(others));
+  }
+  std::ranges::move(others, std::back_inserter(best.refusals));  // as in TryDomains
 }
 
 // Repeats while other members find a node, because each of them may allow another to follow.

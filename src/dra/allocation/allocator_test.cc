@@ -523,6 +523,22 @@ TEST(SearchTest, CountsAlternativesBeforeTheAllocatedOne) {
   EXPECT_EQ(world.Try(kOne).alternatives, 0);
 }
 
+TEST(SearchTest, StartsWithTheAlternativeThatIsAskedFor) {
+  World world;
+  world.Put("s", Devices(3));
+  constexpr const char* kAsk = R"({"requests": [
+      {"name": "r", "firstAvailable": [{"name": "a", "count": 2}, {"name": "b", "count": 9},
+                                       {"name": "c"}]}]})";
+  AllocationOptions options;
+  EXPECT_EQ(World::Text(world.Try(kAsk, options)), "d0 d1");
+  options.first_alternative = 1;
+  EXPECT_EQ(World::Text(world.Try(kAsk, options)), "d0");
+  EXPECT_EQ(world.Try(kAsk, options).alternatives, 1);
+  options.first_alternative = 7;
+  EXPECT_EQ(World::Text(world.Try(kAsk, options)), "d0");
+  EXPECT_EQ(world.Try(kAsk, options).alternatives, 0);
+}
+
 TEST(SearchTest, AllDevicesAndConstraints) {
   World world;
   world.Put("s", R"({"devices": [{"name": "a", "attributes": {"m": {"string": "x"}}},

@@ -97,7 +97,9 @@ Search::Found Search::PlaceRequest(size_t claim, size_t request) {
     last = last && claims_[later].requests.empty();
   }
   const auto& alternatives = claims_[claim].requests[request];
-  for (size_t i = 0; i < alternatives.size(); ++i) {
+  const size_t first = std::min(options_.first_alternative + 1, alternatives.size()) - 1;
+  for (size_t n = 0; n < alternatives.size(); ++n) {
+    const size_t i = (first + n) % alternatives.size();
     const Found found =
         alternatives[i].all
             ? PlaceAll(alternatives[i], claim, 0, request + 1)

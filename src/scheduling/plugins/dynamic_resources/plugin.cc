@@ -79,6 +79,7 @@ struct Wanted {
   AllocationOutcome Best(const OpenClaims& on_node, const cluster::NodeInfo& node) const {
     dra::AllocationOptions options;
     options.ranking = &index->ranking();
+    options.first_alternative = index->first_alternative();
     return index->Allocate(on_node.prepared, node, FindClass(), options);
   }
   // Some devices that the open claims could get.
@@ -418,7 +419,22 @@ bool DynamicResources::MayHelp(const ClusterEvent& event, const Pod& pod) const 
          changed->Key() == dra::ExtendedClaimKey(pod);
 }
 
+size_t AlternativesOf(const Pod& pod, const cluster::ClusterContext& around) {
+  size_t most = 1;
+  for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
+    const dra::ResourceClaim* claim = around.device_claims.Find(key);
+    if (claim == nullptr || claim->allocation) continue;
+    for (const dra::DeviceRequest& request : claim->requests) {
+      most = std::max(most, request.first_available.size());
+    }
+  }
+  return most;
+}
+
 void AppendClaims(const Pod& pod, const cluster::ClusterContext& around, std::string& kind) {
+  if (around.devices != nullptr && around.devices->first_alternative() > 0) {
+    kind += fmt::format("^{}", around.devices->first_alternative());
+  }
   const bool extended = !ExtendedResourcesOf(pod, around).empty();
   if (const auto claim = extended ? FindExtendedClaim(pod, around) : nullptr) {
     kind += '@' + claim->Key() + claim->uid;

@@ -69,6 +69,10 @@ class DynamicResources final : public PreEnqueuePlugin,
   Duration patience_;
 };
 
+// The most alternatives that a request of the pod's unallocated claims lists (firstAvailable); 1 if
+// none does.
+size_t AlternativesOf(const cluster::Pod& pod, const cluster::ClusterContext& around);
+
 // Appends to the kind of a pod (KindOf) which claims its devices come from: pods whose claims ask
 // for the same have the same kind until devices are allocated to them.
 void AppendClaims(const cluster::Pod& pod, const cluster::ClusterContext& around,
