@@ -107,6 +107,25 @@ void AllocateOne(benchmark::State& state) {
 }
 BENCHMARK(AllocateOne)->ArgsProduct({{0, 40}, {0, 1}});
 
+// The first claim of its kind, tried on each of 1,000 nodes, and one of another profile after it:
+// the nodes' devices are put together, and CEL is evaluated for each kind of device.
+void FirstLook(benchmark::State& state) {
+  constexpr int kNodes = 1000;
+  for (auto _ : state) {
+    state.PauseTiming();
+    const Cluster cluster(kNodes);
+    const PreparedClaims one = Prepared(Mig("1g.10gb"), 1, cluster.inventory.features());
+    const PreparedClaims other = Prepared(Mig("2g.20gb"), 1, cluster.inventory.features());
+    if (state.range(0) != 0) {
+      for (const cluster::Node& node : cluster.nodes) cluster.Try(node, other);
+    }
+    state.ResumeTiming();
+    for (const cluster::Node& node : cluster.nodes) cluster.Try(node, one);
+  }
+  state.SetItemsProcessed(state.iterations() * kNodes);
+}
+BENCHMARK(FirstLook)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
+
 // The same, but no device is free.
 void FailOne(benchmark::State& state) {
   Cluster cluster(1);
