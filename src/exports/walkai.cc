@@ -241,7 +241,7 @@ Result<Json> Walkai::EndOf(int64_t cluster, const telemetryserver::Event& event)
   });
   if (removed && there) return Json(nullptr);
   std::set<std::string> unknown;
-  Json pod = removed ? std::move(records.front().body) : event.body;
+  Json pod = removed ? records.front().body : event.body;
   return ProfileOf(pod, unknown).empty() ? Json(nullptr) : std::move(pod);
 }
 

@@ -203,7 +203,7 @@ TEST_F(WalkaiTest, ReportsEndThatArrivesLate) {
   Send({removed});
   Push();
   EXPECT_EQ(Pods(), "late Succeeded 1g.10gb\nremoved Error 1g.10gb\nstays Succeeded 1g.10gb\n");
-  clock_.Set(kReportStart + 2 * 3'600'000);
+  clock_.Set(kReportStart + 2 * int64_t{3'600'000});
   Push();
   EXPECT_EQ(Pods(), "");
   // Reported once: not again after its removal, nor after another change.

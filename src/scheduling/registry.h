@@ -18,7 +18,8 @@ struct ProfileTraits {
   bool partitions_gpus = false;
 };
 
-struct RegisteredPlugin {
+// The order of members is the one of the table.
+struct RegisteredPlugin {  // NOLINT(clang-analyzer-optin.performance.Padding)
   std::string_view name;
   int weight;  // weight of its score in kube-scheduler's default profile; 0: does not score
   // `args`: the plugin's pluginConfig args, or an absent value. Problems are reported through

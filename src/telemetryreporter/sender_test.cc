@@ -114,8 +114,9 @@ class LosesAnswers final : public kube::Transport {
   explicit LosesAnswers(kube::Transport& to) : to_(to) {}
   Result<kube::ApiResponse> Do(const kube::ApiRequest& request) override {
     auto answer = to_.Do(request);
-    if (next > 0 && --next >= 0) return Status(Code::kUnavailable, "connection reset");
-    return answer;
+    if (next <= 0) return answer;
+    --next;
+    return Status(Code::kUnavailable, "connection reset");
   }
   Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest& request) override {
     return to_.Watch(request);

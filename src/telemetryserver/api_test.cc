@@ -241,7 +241,7 @@ TEST_F(ApiTest, NodeShareIsMeanOfItsGpus) {
   ASSERT_TRUE(
       Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), 1, records)).status.ok());
   for (int i = 1; i < 4; ++i) {
-    clock_.Set(telemetry::kReportStart + i * 10'000);
+    clock_.Set(telemetry::kReportStart + i * int64_t{10'000});
     ASSERT_TRUE(
         Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), i + 1, {})).status.ok());
   }
@@ -261,7 +261,7 @@ TEST_F(ApiTest, SliceHeldAgainCountsOnce) {
       telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1).at("records").get_array()[0];
   const JsonArray holders = {{{"namespace", "a"}, {"pod", "web-0"}, {"container", "c"}}};
   for (int i = 0; i < 30; ++i) {
-    const telemetry::Millis at = telemetry::kReportStart + i * 10'000;
+    const telemetry::Millis at = telemetry::kReportStart + i * int64_t{10'000};
     clock_.Set(at);
     Json& gpu = layout.get_object()["gpus"].get_array()[0];
     gpu.get_object()["instances"].get_array()[0].get_object()["holders"] =

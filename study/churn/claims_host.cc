@@ -129,7 +129,9 @@ class ClaimsHost : public Host {
   Result<bool> Admit(JobId job, gpu::ProfileId profile) override {
     Node* node = ranks_ ? BestNode(profile) : FirstNode(profile);
     if (node == nullptr) return false;
-    const dra::Allocation allocation = node->best[profile]->allocations.at(0);
+    const auto& best = node->best[profile];
+    if (!best) return Internal("churn: no devices were chosen");
+    const dra::Allocation allocation = best->allocations.at(0);
     const auto place = places_.find(allocation.devices.at(0).device);
     if (place == places_.end()) return Internal("churn: allocated an unknown device");
     LayoutId& layout = node->layouts[place->second.first];
@@ -169,7 +171,8 @@ class ClaimsHost : public Host {
       for (const gpu::Placement& placement : model_.layouts().placements()) {
         const std::string name =
             DeviceName(gpu, model_.profile(placement.profile), placement.start);
-        places_[dra::Name(name)] = {static_cast<size_t>(gpu), *model_.layouts().Find(placement)};
+        const auto id = model_.layouts().Find(placement);
+        if (id) places_[dra::Name(name)] = {static_cast<size_t>(gpu), *id};
       }
     }
   }

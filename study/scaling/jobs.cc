@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <numbers>
 #include <utility>
 
@@ -92,6 +93,12 @@ const gpu::Model& ScalingModel() {
   return model;
 }
 
+const gpu::Profile& ScalingProfile(std::string_view name) {
+  const auto profile = ScalingModel().FindProfile(name);
+  if (!profile) std::abort();
+  return ScalingModel().profile(*profile);
+}
+
 int SlotsOf(const ScalingJob& job) {
   const gpu::Model& model = ScalingModel();
   if (job.slice.empty()) return job.gpus * model.slots();
@@ -132,8 +139,8 @@ std::vector<ScalingJob> BurstJobs(const BurstOptions& options) {
   Random random(options.seed);
   std::vector<ScalingJob> jobs;
   const double mean_gap = kDay * kJobsOfABurst / options.jobs_a_day;
-  for (double at = random.Exponential(mean_gap); at < options.days * kDay;
-       at += random.Exponential(mean_gap)) {
+  double at = 0;
+  while (at += random.Exponential(mean_gap), at < options.days * kDay) {
     ScalingJob alike;
     if (random.Chance(options.slices)) {
       alike.slice = Draw(kSlices, random);

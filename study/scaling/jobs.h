@@ -18,6 +18,8 @@ namespace nos::study {
 
 // H100-80GB, because it switches between MIG and whole GPUs without a reset.
 const gpu::Model& ScalingModel();
+// REQUIRES: the model has a profile of this name.
+const gpu::Profile& ScalingProfile(std::string_view name);
 
 struct ScalingJob {
   double arrival = 0, duration = 0;  // seconds; the job ends after running for `duration`

@@ -165,7 +165,7 @@ class Judge {
   static std::pair<uint32_t, int> Size(const ScalingDevice& device) {
     const gpu::Model& model = ScalingModel();
     if (device.profile.empty()) return {(1U << model.slots()) - 1, model.compute_slices()};
-    const gpu::Profile& profile = model.profile(*model.FindProfile(device.profile));
+    const gpu::Profile& profile = ScalingProfile(device.profile);
     return {((1U << profile.slots) - 1) << device.start, profile.compute};
   }
 
@@ -184,8 +184,8 @@ class Judge {
     }
     if (devices.size() != 1) return false;
     if (devices[0].profile.empty()) return true;
-    const gpu::Profile& got = model.profile(*model.FindProfile(devices[0].profile));
-    const gpu::Profile& asked = model.profile(*model.FindProfile(job.slice));
+    const gpu::Profile& got = ScalingProfile(devices[0].profile);
+    const gpu::Profile& asked = ScalingProfile(job.slice);
     return got.compute >= asked.compute && got.slots >= asked.slots;
   }
 

@@ -55,8 +55,7 @@ PodPtr PodOf(const ScalingJob& job, int number) {
   if (job.slice.empty()) {
     container.requests[std::string(gpu::kWholeGpu)] = Quantity::FromValue(job.gpus);
   } else {
-    const gpu::Model& model = ScalingModel();
-    const gpu::Profile& profile = model.profile(*model.FindProfile(job.slice));
+    const gpu::Profile& profile = ScalingProfile(job.slice);
     container.requests[profile.resource_name] = Quantity::FromValue(1);
   }
   return pod;

@@ -113,7 +113,7 @@ std::vector<ScalingPair> PairsAtEqualWaiting(std::span<const ScalingReport> runs
         auto tuned =
             fixed ? Cheapest(nos_is_tuned ? ours : theirs, fixed->mean_wait) : std::nullopt;
         pair.baseline = nos_is_tuned ? fixed : tuned;
-        pair.nos = nos_is_tuned ? std::move(tuned) : fixed;
+        pair.nos = nos_is_tuned ? tuned : fixed;
         pairs.push_back(std::move(pair));
       }
     }

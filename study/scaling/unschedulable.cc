@@ -132,10 +132,10 @@ class UnschedulableScaler : public Scaler {
     Need need{0, std::max(job.gpus, 1), job.cpu_milli, job.memory_mib};
     if (job.slice.empty()) return need;
     const gpu::Model& model = ScalingModel();
-    const gpu::Profile& asked = model.profile(*model.FindProfile(job.slice));
+    const gpu::Profile& asked = ScalingProfile(job.slice);
     std::pair best{model.slots() + 1, 0};
     for (size_t k = 1; k < kinds_.size(); ++k) {
-      const gpu::Profile& kind = model.profile(*model.FindProfile(kinds_[k]));
+      const gpu::Profile& kind = ScalingProfile(kinds_[k]);
       if (kind.compute < asked.compute || kind.slots < asked.slots) continue;
       const std::pair size{kind.slots, kind.compute};
       if (size >= best) continue;
@@ -260,9 +260,8 @@ class UnschedulableScaler : public Scaler {
     const std::vector<ScalingDevice>& devices = devices_[stage_.nodes()[node].pool];
     int used = 0, all = 0;
     for (size_t d = 0; d < devices.size(); ++d) {
-      const int slots = devices[d].profile.empty()
-                            ? model.slots()
-                            : model.profile(*model.FindProfile(devices[d].profile)).slots;
+      const int slots =
+          devices[d].profile.empty() ? model.slots() : ScalingProfile(devices[d].profile).slots;
       all += slots;
       used += holders_.at(node)[d] >= 0 ? slots : 0;
     }

@@ -82,7 +82,8 @@ const std::map<char, Forms>& Leaves() {
   return forms;
 }
 
-const std::map<char, Forms>& Branches() {
+// A table.
+const std::map<char, Forms>& Branches() {  // NOLINT(readability-function-size)
   static const std::map<char, Forms> forms = {
       {'B',
        {"{B} && {B}",

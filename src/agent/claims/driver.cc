@@ -71,19 +71,17 @@ void ClaimDriver::SetGpus(std::vector<dra::GpuOfDriver> gpus) {
 }
 
 void ClaimDriver::Prepare(const kubelet::ClaimReference& claim, Prepared done) {
-  Status refused;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!loaded_) {
-      refused = Busy("the driver does not know yet which claims are prepared");
-    } else if (preparing_[claim.uid].size() >= kMaxWaiters) {
-      refused = Busy("the claim is being prepared");
-    } else {
-      preparing_[claim.uid].push_back(std::move(done));
-      if (preparing_[claim.uid].size() > 1) return;  // answered with the first
-    }
-  }
-  if (!refused.ok()) return done(refused);
+  std::unique_lock lock(mutex_);
+  const auto refuse = [&](Status why) {
+    lock.unlock();
+    done(std::move(why));
+  };
+  if (!loaded_) return refuse(Busy("the driver does not know yet which claims are prepared"));
+  std::vector<Prepared>& waiters = preparing_[claim.uid];
+  if (waiters.size() >= kMaxWaiters) return refuse(Busy("the claim is being prepared"));
+  waiters.push_back(std::move(done));
+  if (waiters.size() > 1) return;  // answered with the first
+  lock.unlock();
   others_.call([this, claim](kube::Client& client) {
     Begin(claim, client.Get(kResourceClaims, claim.ns, claim.name));
   });

@@ -122,7 +122,7 @@ Status CheckWork(const DeviceWork& work) {
   }
   for (const gpu::Placement& placement : work.claimed) {
     gpu::Occupancy room(*work.model);
-    if (room.Add(placement) && room.Add(*work.wanted)) continue;
+    if (room.Add(placement) && work.wanted && room.Add(*work.wanted)) continue;
     return {Code::kConflict, fmt::format("another claim uses {} of GPU {}",
                                          work.model->PlacementName(placement), work.gpu)};
   }

@@ -159,11 +159,31 @@ telemetry::Sharing SharingOf(const agent::SharingSettings& settings) {
   return {settings.time_slices, settings.resets != agent::ResetRule::kNever};
 }
 
+agent::ClaimServiceOptions ClaimOptionsOf(const AgentFlags& flags, const Config& config) {
+  agent::ClaimServiceOptions options = config.claims;
+  options.node = flags.node;
+  options.host = config.host;
+  options.relist_every = config.daemon.relist_every;
+  return options;
+}
+
+device::NvmlEventOptions KeepIn(XidLog& xids) {
+  device::NvmlEventOptions options;
+  options.on_xid = [&](int gpu, uint64_t xid, std::string message) {
+    xids.Add({SystemClock().Now(), gpu, xid, std::move(message)});
+  };
+  return options;
+}
+
+std::vector<Check> ChecksOf(const LoopReport& report) {
+  return {{"loop", [&] { return report.Alive(); }, true},
+          {"caches", [&] { return report.Synced(); }},
+          {"devices", [&] { return report.Works(); }}};
+}
+
+// REQUIRES: the node's name is known.
 Status RunAgent(const AgentFlags& flags, Config& config) {
   // 1. Read the configuration. OutsideEvents must exist before other threads (outside_events.h).
-  if (flags.node.empty()) {
-    return Invalid("the name of this node is not known: give --node NAME or set NODE_NAME");
-  }
   agent::DevicePluginStrategy& strategy = config.plugins.Choose(config.modes);
   NOS_RETURN_IF_ERROR(agent::UsePlugin(config.modes, strategy.traits()));
   const agent::SharingSettings settings = agent::SettingsOf(config.modes, /*hybrid=*/true);
@@ -191,11 +211,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   XidLog xids;
   // Modes end before the health to which their daemons report.
   const agent::SharingModes modes = std::move(config.modes);
-  device::NvmlEventOptions watch;
-  watch.on_xid = [&](int gpu, uint64_t xid, std::string message) {
-    xids.Add({SystemClock().Now(), gpu, xid, std::move(message)});
-  };
-  device::NvmlEvents watcher(*library, health, watch);
+  device::NvmlEvents watcher(*library, health, KeepIn(xids));
   StartOrWarn(watcher);
   device::NvmlBackend nvml(*library, catalogue, &watcher, {settings.reset_program});
   config.pod_resources.mps_shares = strategy.traits().shares;
@@ -210,9 +226,6 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   const auto plugins = config.plugins.Open(
       {flags.node, metered, pod_resources, backend, modes, config.host, clock, look});
 
-  config.claims.node = flags.node;
-  config.claims.host = config.host;
-  config.claims.relist_every = config.daemon.relist_every;
   agent::ClaimServiceCollaborators collaborators{metered, catalogue, pod_resources};
   collaborators.gpus = [&] { return backend.ListGpus(); };
   collaborators.make_backend = [&] {
@@ -220,7 +233,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   };
   collaborators.health = &health;
   collaborators.wake = [&] { claims_bell.Ring(); };
-  agent::ClaimService claims(config.claims, collaborators);
+  agent::ClaimService claims(ClaimOptionsOf(flags, config), collaborators);
   // Claims that are left from when they were enabled are served until they end.
   const bool serves = config.claims.enabled || !claims.Released();
   // 4. Create the reconciler. Telemetry and probes start last, because they read all of the above.
@@ -236,10 +249,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   NOS_ASSIGN(const auto telemetry,
              AgentTelemetry::Start(config.telemetry, {flags.node, backend, pod_resources, catalogue,
                                                       health, xids, metrics, SharingOf(settings)}));
-  std::vector<Check> checks{{"loop", [&] { return report.Alive(); }, true},
-                            {"caches", [&] { return report.Synced(); }},
-                            {"devices", [&] { return report.Works(); }}};
-  NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses, std::move(checks), metrics,
+  NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses, ChecksOf(report), metrics,
                                               [&] { config.plugins.Measure(metrics); }));
   const ClaimThread claim_thread(claims, claims_bell, clock);
   // 5. Reconcile until shutdown. An event of a device or plugin is not part of any watch, so it
@@ -302,6 +312,10 @@ int Start(const AgentFlags& flags) {
   if (flags.daemon.print_config) {
     std::cout << PrintConfig(kKind, describe);
     return 0;
+  }
+  if (!flags.once && flags.node.empty()) {
+    return Fail("nos agent",
+                Invalid("the name of this node is not known: give --node NAME or set NODE_NAME"));
   }
   SetLogLevelByName(config.daemon.log_level);
   const Status ran = flags.once ? PrintMachine(flags, config) : RunAgent(flags, config);

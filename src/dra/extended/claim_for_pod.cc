@@ -62,8 +62,8 @@ class RequestsFor {
     for (size_t i = 0; i < all_.size(); ++i) {
       const int64_t amount = AmountOf(*all_[i], resource_);
       if (EndsBeforeOthers(i) || amount <= 0) continue;
-      own_[i] = MakeRequest(i, amount);
-      mappings.push_back({all_[i]->name, resource_, own_[i]->name});
+      const DeviceRequest& request = own_[i].emplace(MakeRequest(i, amount));
+      mappings.push_back({all_[i]->name, resource_, request.name});
     }
     std::vector<Mapping> of_inits;
     for (size_t i = 0; i < inits_; ++i) {
@@ -71,7 +71,7 @@ class RequestsFor {
     }
     if (shared_) requests.push_back(*shared_);
     for (Mapping& mapping : of_inits) {
-      if (of_shared_.contains(mapping.request)) mapping.request = shared_->name;
+      if (shared_ && of_shared_.contains(mapping.request)) mapping.request = shared_->name;
     }
     for (const auto& request : own_) {
       if (request) requests.push_back(*request);
@@ -95,8 +95,9 @@ class RequestsFor {
   void Reuse(size_t i, std::vector<Mapping>& mappings) {
     int64_t missing = AmountOf(*all_[i], resource_);
     for (size_t later = i; later < own_.size() && missing > 0; ++later) {
-      if (!own_[later]) continue;
-      mappings.push_back({all_[i]->name, resource_, own_[later]->name});
+      const std::optional<DeviceRequest>& request = own_[later];
+      if (!request) continue;
+      mappings.push_back({all_[i]->name, resource_, request->name});
       missing -= CountOf(own_[later]);
     }
     if (missing <= 0) return;

@@ -54,7 +54,7 @@ HttpTransfer::HttpTransfer(const ConnectionConfig& config, std::shared_ptr<const
   curl_easy_setopt(curl_, CURLOPT_WRITEDATA, this);
   curl_easy_setopt(curl_, CURLOPT_PRIVATE, this);
   AddHeader("Accept: " + (request.accept.empty() ? "application/json" : request.accept));
-  for (const auto& [name, value] : request.headers) AddHeader(name + ": " + value);
+  for (const auto& [name, value] : request.headers) AddHeader(fmt::format("{}: {}", name, value));
   if (!request.text.empty() || !request.body.is_null()) {
     sent_ = request.text.empty() ? WriteJson(request.body) : request.text;
     if (!request.content_encoding.empty()) {

@@ -27,7 +27,8 @@ class SetBook {
     if (!sets_.MayBeShared(gpu)) return sets_.Of(gpu);
     const auto [at, fresh] = shares_.try_emplace(gpu);
     if (fresh) at->second = sets_.Within(gpu, most_);
-    return at->second ? &*at->second : nullptr;
+    auto& counts = at->second;
+    return counts ? &*counts : nullptr;
   }
   bool KnowsAll(std::span<const GpuStateId> gpus) {
     return std::ranges::all_of(gpus, [&](GpuStateId gpu) { return Of(gpu) != nullptr; });

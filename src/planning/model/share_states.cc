@@ -68,10 +68,14 @@ class SetWalk {
 
  private:
   bool IsTooMuch() const { return sets_.size() > most_ || steps_ > kMaxStepsPerSet * most_; }
-  int SizeOf(size_t kind) const { return model_.profile(*profiles_[kind]).slots; }
+  int SizeOf(size_t kind) const {
+    const std::optional<gpu::ProfileId>& profile = profiles_[kind];
+    return profile ? model_.profile(*profile).slots : 0;
+  }
   int Room(size_t kind, Taken taken) const {
     const int more = std::min<int>(limits_[kind], std::numeric_limits<uint8_t>::max()) - set_[kind];
-    return std::min(more, CopiesOfShare(model_, taken, open_, *profiles_[kind]));
+    const std::optional<gpu::ProfileId>& profile = profiles_[kind];
+    return profile ? std::min(more, CopiesOfShare(model_, taken, open_, *profile)) : 0;
   }
 
   void Visit(size_t next, Taken taken) {

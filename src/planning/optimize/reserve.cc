@@ -224,8 +224,9 @@ class NodePlan {
   void TakeShare(FutureGpu& gpu, gpu::ProfileId profile) {
     SharedGpu& shared = gpu.shared;
     const int slots = SlotsOf(gpu, profile);
-    const std::vector<SharedGpu::InUse> in_the_way = *shared.InTheWayOf(slots);
-    for (const SharedGpu::InUse& going : in_the_way) {
+    const auto in_the_way = shared.InTheWayOf(slots);
+    if (!in_the_way) return;
+    for (const SharedGpu::InUse& going : *in_the_way) {
       place_.in_the_way.push_back(going.slot);
       shared.in_use.pop_back();
       shared.left += going.slots;

@@ -152,8 +152,8 @@ TEST(CopiesOfShareTest, IsZeroAboveClientLimit) {
 
 TEST(LargestShareSetsTest, ListsAllMaximalSets) {
   const gpu::Model& model = *gpu::FindShares("MPS-20GB");
-  const std::vector<std::optional<gpu::ProfileId>> profiles = {*model.FindProfile("8gb"),
-                                                               *model.FindProfile("6gb")};
+  const std::vector<std::optional<gpu::ProfileId>> profiles = {model.FindProfile("8gb"),
+                                                               model.FindProfile("6gb")};
   const std::vector<int> limits = {10, 10};
   const auto sets = LargestShareSets(model, {}, {.may_repartition = true}, profiles, limits, 100);
   ASSERT_TRUE(sets);

@@ -17,6 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
+constexpr int64_t kGib = 1024;  // in MiB
 constexpr const char* kA100 = "NVIDIA-A100-SXM4-40GB";
 constexpr const char* kH100 = "NVIDIA-H100-80GB-HBM3";
 
@@ -54,24 +55,24 @@ TEST(SliceChoiceTest, CheapestSufficientSliceComesFirst) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   EXPECT_THAT(
-      Names({.memory_mib = 15 * 1024}, cluster),
+      Names({.memory_mib = 15 * kGib}, cluster),
       ElementsAre("nvidia.com/mig-3g.20gb", "nvidia.com/mig-4g.20gb", "nvidia.com/mig-7g.40gb"));
   // The memory available to a program counts: 4864 MiB.
-  EXPECT_EQ(Names({.memory_mib = 4 * 1024}, cluster).front(), "nvidia.com/mig-1g.5gb");
-  EXPECT_NE(Names({.memory_mib = 5 * 1024}, cluster).front(), "nvidia.com/mig-1g.5gb");
+  EXPECT_EQ(Names({.memory_mib = 4 * kGib}, cluster).front(), "nvidia.com/mig-1g.5gb");
+  EXPECT_NE(Names({.memory_mib = 5 * kGib}, cluster).front(), "nvidia.com/mig-1g.5gb");
   EXPECT_EQ(Names({.memory_mib = 1024, .compute_milli = 500}, cluster).front(),
             "nvidia.com/mig-4g.20gb");
-  EXPECT_THAT(Names({.memory_mib = 60 * 1024}, cluster), IsEmpty());
+  EXPECT_THAT(Names({.memory_mib = 60 * kGib}, cluster), IsEmpty());
 }
 
 TEST(SliceChoiceTest, SharesAreCheaperUnlessIsolationIsRequired) {
   ClusterBuilder cluster;
   cluster.Node("mig", kA100, {""});
   cluster.SharedNode("mps", 39, {""});
-  EXPECT_THAT(Names({.memory_mib = 10 * 1024}, cluster),
+  EXPECT_THAT(Names({.memory_mib = 10 * kGib}, cluster),
               ElementsAre("nvidia.com/gpu-10gb", "nvidia.com/mig-3g.20gb", "nvidia.com/mig-4g.20gb",
                           "nvidia.com/mig-7g.40gb"));
-  EXPECT_EQ(Names({.memory_mib = 10 * 1024, .isolated = true}, cluster).front(),
+  EXPECT_EQ(Names({.memory_mib = 10 * kGib, .isolated = true}, cluster).front(),
             "nvidia.com/mig-3g.20gb");
   // Half the compute of shares means half the memory.
   EXPECT_EQ(Names({.memory_mib = 1024, .compute_milli = 500}, cluster).front(),
@@ -82,8 +83,8 @@ TEST(SliceChoiceTest, OffersSlicesOfAllowedModelsOnly) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {""});
   cluster.Node("h", kH100, {""});
-  EXPECT_THAT(Names({.memory_mib = 70 * 1024}, cluster), ElementsAre("nvidia.com/mig-7g.80gb"));
-  EXPECT_THAT(Names({.memory_mib = 70 * 1024, .models = {"A100-40GB"}}, cluster), IsEmpty());
+  EXPECT_THAT(Names({.memory_mib = 70 * kGib}, cluster), ElementsAre("nvidia.com/mig-7g.80gb"));
+  EXPECT_THAT(Names({.memory_mib = 70 * kGib, .models = {"A100-40GB"}}, cluster), IsEmpty());
 }
 
 // The pod could be scheduled to such a GPU.

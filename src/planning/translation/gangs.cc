@@ -59,7 +59,7 @@ class GangSearcher {
       standings = std::move(behind);
     }
     best.complete = complete && proven_;
-    best.upper_bound = std::max(*bound_ + bound_of_left_out_, best.draft.placed());
+    best.upper_bound = std::max(bound_.value_or(0) + bound_of_left_out_, best.draft.placed());
     best.gangs_found = FoundOf(standings);
     return best;
   }

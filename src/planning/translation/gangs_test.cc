@@ -16,7 +16,6 @@ namespace {
 
 using std::chrono::minutes;
 using testing::ClusterBuilder;
-using ::testing::HasSubstr;
 using testing::PlanFault;
 
 constexpr const char* kA30 = "NVIDIA-A30";

@@ -148,7 +148,8 @@ quota::Amounts Nominator::NominatedBefore(const cluster::Pod& pod) const {
       if (other.pod->priority < pod.priority) continue;
       if (IsSame(*other.pod, pod) || cache_.FindPlaced(other.key) != nullptr) continue;
       if (charges_.ledger().balance().AccountOf(other.pod->meta.ns) != account) continue;
-      before.Add(*other.charge);
+      const auto& charge = other.charge;
+      if (charge) before.Add(*charge);
     }
   }
   return before;

@@ -9,10 +9,11 @@ namespace nos::scheduling {
 
 namespace {
 
-// REQUIRES: the budget has a selector, and the pod is in its namespace.
+// REQUIRES: the pod is in the budget's namespace.
 bool Counts(const cluster::PodDisruptionBudget& budget, const cluster::Pod& pod) {
   const auto& disrupted = budget.disrupted_pods;
-  return cluster::Matches(*budget.selector, pod.meta.labels) &&
+  const auto& selector = budget.selector;
+  return selector && cluster::Matches(*selector, pod.meta.labels) &&
          std::ranges::find(disrupted, pod.meta.name) == disrupted.end();
 }
 
@@ -21,8 +22,9 @@ bool Counts(const cluster::PodDisruptionBudget& budget, const cluster::Pod& pod)
 Budgets::Budgets(const cluster::ClusterContext& around) {
   Table table;
   for (const auto& [key, budget] : around.budgets.rows()) {
-    const bool selects = budget->selector && (!budget->selector->match_labels.empty() ||
-                                              !budget->selector->match_expressions.empty());
+    const auto& selector = budget->selector;
+    const bool selects =
+        selector && (!selector->match_labels.empty() || !selector->match_expressions.empty());
     if (!selects) continue;
     table[budget->meta.ns].push_back({budget, allowed_.size()});
     allowed_.push_back(budget->disruptions_allowed);

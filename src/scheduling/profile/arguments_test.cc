@@ -55,16 +55,17 @@ defaultConstraints:
 - {maxSkew: 2, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}
 )",
              problems);
-  EXPECT_EQ(problems,
-            (Problems{"args.defaultConstraints[0].labelSelector: must not be set: each pod has its "
-                      "own",
-                      "args.defaultConstraints[0].minDomains: must be a whole number, not a string",
-                      "args.defaultConstraints[0].whenUnsatisfiable: must be one of DoNotSchedule, "
-                      "ScheduleAnyway, not 'Never'",
-                      "args.defaultConstraints[0].maxSkew: must be at least 1",
-                      "args.defaultConstraints[0].topologyKey: must be the key of a label, not ''",
-                      "args.defaultConstraints[2]: there is one for rack and DoNotSchedule already",
-                      "args.defaultingType: must be List when there are defaultConstraints"}));
+  EXPECT_EQ(
+      problems,
+      (Problems{("args.defaultConstraints[0].labelSelector: must not be set: each pod has its "
+                 "own"),
+                "args.defaultConstraints[0].minDomains: must be a whole number, not a string",
+                ("args.defaultConstraints[0].whenUnsatisfiable: must be one of DoNotSchedule, "
+                 "ScheduleAnyway, not 'Never'"),
+                "args.defaultConstraints[0].maxSkew: must be at least 1",
+                "args.defaultConstraints[0].topologyKey: must be the key of a label, not ''",
+                "args.defaultConstraints[2]: there is one for rack and DoNotSchedule already",
+                "args.defaultingType: must be List when there are defaultConstraints"}));
 }
 
 TEST(ArgumentsTest, AcceptsEmptyDefaultingTypeAndZeroMinDomains) {
@@ -109,13 +110,13 @@ TEST(ArgumentsTest, ReadsCandidateNodesOfPreemption) {
                                 "args.minCandidateNodesAbsolute: must be at least 0, not -1"}));
   problems.clear();
   (void)Read(&ReadPreemptionArguments,
-             "{apiVersion: kubescheduler.config.k8s.io/v1beta2, minCandidateNodesPercentage: 0, "
-             "minCandidateNodesAbsolute: 0}",
+             ("{apiVersion: kubescheduler.config.k8s.io/v1beta2, minCandidateNodesPercentage: 0, "
+              "minCandidateNodesAbsolute: 0}"),
              problems);
   EXPECT_EQ(problems,
             (Problems{"args.apiVersion: must be kubescheduler.config.k8s.io/v1",
-                      "args: minCandidateNodesPercentage and minCandidateNodesAbsolute must not "
-                      "both be 0"}));
+                      ("args: minCandidateNodesPercentage and minCandidateNodesAbsolute must not "
+                       "both be 0")}));
 }
 
 TEST(ArgumentsTest, ReadsScoringStrategyAndIgnoredResources) {

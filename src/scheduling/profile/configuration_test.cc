@@ -342,8 +342,8 @@ profiles:
                    "enableProfiling has no effect: there are no profiling handlers",
                    "profiles[0].plugins.filter.enabled[0]: ImageLocality does nothing at filter",
                    "profiles[0].plugins.filter.disabled[0]: there is no plugin 'Gone' to disable",
-                   "profiles[0].plugins.preScore has no effect: every plugin that scores also "
-                   "prepares its scores",
+                   ("profiles[0].plugins.preScore has no effect: every plugin that scores also "
+                    "prepares its scores"),
                    "profiles[0].pluginConfig[0]: NodeName takes no arguments here"}));
   EXPECT_EQ(std::ranges::count(Filters(read->profiles.front()), "ImageLocality"), 0);
 }

@@ -174,7 +174,7 @@ class Run {
                                         "PodDisruptionBudget", true};
     Json budget = BudgetObject("default", operate.target, operate.key, operate.value);
     MakeObject(budget, "spec")["maxUnavailable"] = operate.count;
-    const Status gone = client_.Delete(budgets, "default", operate.target);
+    Status gone = client_.Delete(budgets, "default", operate.target);
     if (!gone.ok() && gone.code() != Code::kNotFound) return gone;
     NOS_RETURN_IF_ERROR(client_.Create(budgets, "default", budget).status());
     const Json status = JsonObject{{"status", JsonObject{{"disruptionsAllowed", operate.allowed}}}};
@@ -206,7 +206,7 @@ class Run {
       for (const auto& [resource, amount] : map) json[resource] = amount;
       return json;
     };
-    const Status defined = DefineQuotas(client_);
+    Status defined = DefineQuotas(client_);
     if (!defined.ok() && defined.code() != Code::kAlreadyExists) return defined;
     const std::vector<std::string_view> namespaces = Split(operate.target, ',');
     JsonObject spec{{"min", amounts(operate.min)}, {"max", amounts(operate.max)}};
@@ -222,7 +222,7 @@ class Run {
                                   {"kind", kind.kind},
                                   {"metadata", JsonObject{{"name", "quota"}, {"namespace", home}}},
                                   {"spec", std::move(spec)}};
-    const Status gone = DeleteQuota(operate.target);
+    Status gone = DeleteQuota(operate.target);
     if (!gone.ok() && gone.code() != Code::kNotFound) return gone;
     return client_.Create(kind, home, quota).status();
   }

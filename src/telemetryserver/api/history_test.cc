@@ -220,7 +220,7 @@ TEST_F(ApiTest, ListsRepeatedEventOnce) {
 
 // Independent of the number of later decisions about other pods.
 TEST_F(ApiTest, WorkloadListsDecisionsOfItsTime) {
-  constexpr telemetry::Millis kLater = 3 * 3'600'000;
+  constexpr telemetry::Millis kLater = 3 * int64_t{3'600'000};
   const auto decision = [](telemetry::Millis at, const std::string& id, const char* role) {
     Json record{{"kind", "decision"}, {"at", at}, {"id", id}, {"type", "plan"}};
     record.get_object()[role] = JsonArray{{{"namespace", "a"}, {"name", "p"}}};

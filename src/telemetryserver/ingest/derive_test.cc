@@ -17,7 +17,8 @@ class RecorderDeriveTest : public RecorderFixture {
     for (int i = first; i < last; i += 6) {
       JsonArray records;
       for (int j = i; j < std::min(i + 6, last); ++j) {
-        Json report = telemetry::NodeReport(kFleet, node, telemetry::kReportStart + j * 10'000, 1);
+        Json report =
+            telemetry::NodeReport(kFleet, node, telemetry::kReportStart + j * int64_t{10'000}, 1);
         for (Json& record : report.at("records").get_array()) records.push_back(std::move(record));
       }
       const auto receipt = Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(node), 1000 + i,
@@ -27,14 +28,14 @@ class RecorderDeriveTest : public RecorderFixture {
   }
   void InTime(int node, int first, int last) {
     for (int i = first; i < last; ++i) {
-      clock_.Set(telemetry::kReportStart + i * 10'000);
-      const auto receipt =
-          Take(telemetry::NodeReport(kFleet, node, telemetry::kReportStart + i * 10'000, i + 1));
+      clock_.Set(telemetry::kReportStart + i * int64_t{10'000});
+      const auto receipt = Take(telemetry::NodeReport(
+          kFleet, node, telemetry::kReportStart + i * int64_t{10'000}, i + 1));
       ASSERT_TRUE(receipt.status.ok()) << receipt.status.ToString();
     }
   }
   void Later(int look) {
-    clock_.Set(telemetry::kReportStart + look * 10'000);
+    clock_.Set(telemetry::kReportStart + look * int64_t{10'000});
     ASSERT_TRUE(recorder_->Settle().ok());
   }
   Shares At(telemetry::Millis at) {
@@ -52,7 +53,7 @@ class RecorderDeriveTest : public RecorderFixture {
       EXPECT_TRUE(allocated.emplace(bucket.at, bucket.mean).second) << "twice at " << bucket.at;
     }
     for (int i = first; i < last; ++i) {
-      const telemetry::Millis at = telemetry::kReportStart + i * 10'000;
+      const telemetry::Millis at = telemetry::kReportStart + i * int64_t{10'000};
       const Shares shares = At(at);
       ASSERT_TRUE(allocated.contains(at) && used.contains(at)) << "look " << i;
       EXPECT_DOUBLE_EQ(allocated[at], shares.allocated) << "look " << i;
@@ -102,11 +103,12 @@ TEST_F(RecorderDeriveTest, DerivesAgainForNodeThatIsAlwaysLate) {
   Open();
   Report(kFleet, 0, 10);
   for (int i = 10; i < 400; ++i) {
-    clock_.Set(telemetry::kReportStart + i * 10'000);
-    ASSERT_TRUE(Take(telemetry::NodeReport(kFleet, 0, telemetry::kReportStart + i * 10'000, i + 1))
-                    .status.ok());
+    clock_.Set(telemetry::kReportStart + i * int64_t{10'000});
+    ASSERT_TRUE(
+        Take(telemetry::NodeReport(kFleet, 0, telemetry::kReportStart + i * int64_t{10'000}, i + 1))
+            .status.ok());
     if (i < 19) continue;
-    const telemetry::Millis late = telemetry::kReportStart + (i - 9) * 10'000;
+    const telemetry::Millis late = telemetry::kReportStart + (i - 9) * int64_t{10'000};
     ASSERT_TRUE(Take(telemetry::NodeReport(kFleet, 1, late, i + 1)).status.ok());
     if (i % 100 != 0) continue;
     ASSERT_TRUE(recorder_->Settle().ok());

@@ -82,7 +82,7 @@ TEST_F(RecorderTest, LimitsSourcesPerCluster) {
 TEST_F(RecorderTest, SeparatesClusters) {
   Open();
   for (int i = 0; i < 70; ++i) {  // 700 s: a flush and the rest
-    const telemetry::Millis at = telemetry::kReportStart + i * 10'000;
+    const telemetry::Millis at = telemetry::kReportStart + i * int64_t{10'000};
     clock_.Set(at);
     for (const int slices : {1, 7}) {
       Json report = telemetry::NodeReport({1, 1, slices}, 0, at, i + 1);
@@ -146,11 +146,11 @@ TEST_F(RecorderTest, RestoresStateOfAnyTime) {
   for (int i = 0; i < count; i += at_once) {
     JsonArray records;
     for (int j = i; j < i + at_once; ++j) {
-      const telemetry::Millis at = telemetry::kReportStart + j * 1000;
+      const telemetry::Millis at = telemetry::kReportStart + j * int64_t{1000};
       records.push_back(telemetry::PodRecord(at, "a", "p" + std::to_string(j % 10), state_of(j),
                                              "nvidia.com/mig-1g.5gb"));
     }
-    clock_.Set(telemetry::kReportStart + (i + at_once) * 1000);
+    clock_.Set(telemetry::kReportStart + (i + at_once) * int64_t{1000});
     ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", i / at_once + 1, records)).status.ok());
   }
   // A reporter that was offline for hours reports the state of that time.
@@ -163,7 +163,7 @@ TEST_F(RecorderTest, RestoresStateOfAnyTime) {
     State state;
     recorder_->Look("prod", [&](const Live& live) {
       EXPECT_TRUE(recorder_->archive()
-                      .StateAt(live.id, telemetry::kReportStart + moment * 1000, state)
+                      .StateAt(live.id, telemetry::kReportStart + moment * int64_t{1000}, state)
                       .ok());
     });
     const bool was_late = moment >= 5;
@@ -245,7 +245,8 @@ TEST_F(RecorderTest, RemovedObjectsStayRemovedAfterRestart) {
   };
   int64_t sequence = 0;
   for (const char* when : {"at first", "after a restart", "after a checkpoint", "after both"}) {
-    ASSERT_TRUE(Take(telemetry::EnvelopeOf("former", ++sequence,
+    ++sequence;
+    ASSERT_TRUE(Take(telemetry::EnvelopeOf("former", sequence,
                                            {pod("gone", sequence), pod("gone", 50 + sequence)}))
                     .status.ok());
     EXPECT_FALSE(names().contains("gone")) << when;

@@ -344,7 +344,7 @@ TEST_F(RestartedAgentTest, TakingOverDaemonsDoesNotFailPlan) {
 TEST_F(RestartedAgentTest, KeepsLimitOfShareLargerThanGpuCapacity) {
   const std::string uuid = gpus_.Info(0).uuid;
   silent_.Assign({"ml", "a", "c", "nvidia.com/gpu-140gb", uuid + "::140::0"});
-  share_options_.overhead_mib = 16 * 1024;
+  share_options_.overhead_mib = 16 * int64_t{1024};
   PutNode("mps", {});
   RunAgent();
   const device::MpsTool tool(

@@ -5,7 +5,7 @@
 namespace nos::scheduling {
 namespace {
 
-constexpr int64_t kMegabyte = 1024 * 1024;
+constexpr int64_t kMegabyte = int64_t{1024} * 1024;
 constexpr int64_t kMinBytes = 23 * kMegabyte;  // smaller images are pulled quickly
 constexpr int64_t kMaxBytesOfContainer = 1000 * kMegabyte;
 

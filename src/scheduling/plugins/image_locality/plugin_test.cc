@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr int64_t kMb = 1024 * 1024;
+constexpr int64_t kMb = 1024 * int64_t{1024};
 using Images = std::vector<std::pair<std::string, int64_t>>;
 
 cluster::Node With(const std::string& name, const Images& images) {

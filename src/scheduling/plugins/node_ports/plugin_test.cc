@@ -9,8 +9,8 @@ namespace {
 
 using cluster::HostPort;
 
-cluster::Pod Taking(std::vector<HostPort> ports, std::string node = "") {
-  auto pod = testing::PodOf("p" + node, {}, std::move(node));
+cluster::Pod Taking(std::vector<HostPort> ports, const std::string& node = "") {
+  auto pod = testing::PodOf("p" + node, {}, node);
   pod.containers[0].host_ports = std::move(ports);
   return pod;
 }

@@ -90,7 +90,7 @@ void NodeDevices::AddPool(const std::vector<const Json*>& slices, const std::vec
     const std::string driver(FindString(*slice, "spec", "driver"));
     for (const Json& set : ListOf(Find(*slice, "spec", "sharedCounters"))) {
       ForEachCounter(set, fmt::format("{}/{}", driver, FindString(set, "name")),
-                     [&](std::string name, Quantity amount) { left_[name] = amount; });
+                     [&](const std::string& name, Quantity amount) { left_[name] = amount; });
     }
   }
   for (const Json* slice : slices) {

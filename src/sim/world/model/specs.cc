@@ -213,8 +213,7 @@ JsonArray TaintsJson(const std::vector<cluster::Taint>& taints) {
 Status PutPodGroup(kube::Client& client, const std::string& name, int least) {
   const kube::Resource groups{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", true};
   const JsonObject spec = {{"spec", JsonObject{{"minMember", least}}}};
-  const Status changed =
-      client.Patch(groups, "default", name, kube::PatchType::kMerge, spec).status();
+  Status changed = client.Patch(groups, "default", name, kube::PatchType::kMerge, spec).status();
   if (changed.code() != Code::kNotFound) return changed;
   JsonObject group = spec;
   group["apiVersion"] = "scheduling.x-k8s.io/v1alpha1";

@@ -186,7 +186,7 @@ std::optional<DeviceId> ParseDeviceName(std::string_view name) {
   if (parts.size() < 6 || parts[2] != "mig") return std::nullopt;
   const auto profile = number(parts[parts.size() - 2]), start = number(parts.back());
   if (!profile || !start) return std::nullopt;
-  return DeviceId{*gpu, *profile, *start};
+  return DeviceId{*gpu, profile, *start};
 }
 
 std::optional<gpu::Placement> PlacementOf(const DeviceId& id, const gpu::Model& model) {

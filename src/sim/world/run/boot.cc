@@ -71,6 +71,7 @@ void World::CreateHolders() {
         if (!instance.used) continue;
         const std::string pod = HolderName(spec, gpu, instance);
         const auto there = FindInstance(*machine, gpu, instance.placement);
+        if (!there) continue;
         pods[pod].name = pod;
         pods[pod].node = name;
         pods[pod].containers.resize(1);

@@ -171,12 +171,13 @@ std::optional<Time> Infrastructure::NextWake() const {
 // Adds or removes one node at a time.
 bool Infrastructure::Follow(Pool& pool) {
   const auto set = sets_.Get(SetKey(pool.spec.name));
-  if (set == nullptr || !set->replicas) return false;
-  if (*set->replicas != pool.wanted) {
-    judge_.SeeScale(pool.Bounds(), pool.wanted, *set->replicas);
-    Note(fmt::format("{}: {} nodes are wanted, {} were", pool.spec.name, *set->replicas,
-                     pool.wanted));
-    pool.wanted = *set->replicas;
+  if (set == nullptr) return false;
+  const auto replicas = set->replicas;
+  if (!replicas) return false;
+  if (*replicas != pool.wanted) {
+    judge_.SeeScale(pool.Bounds(), pool.wanted, *replicas);
+    Note(fmt::format("{}: {} nodes are wanted, {} were", pool.spec.name, *replicas, pool.wanted));
+    pool.wanted = *replicas;
     return true;
   }
   const int members = static_cast<int>(pool.members.size());
