@@ -220,13 +220,10 @@ void AddScaling(CLI::App& root, cmd::Chosen& chosen) {
       ->add_option("--repartition-seconds", options.run.repartition_seconds,
                    "Seconds to repartition a GPU")
       ->capture_default_str();
-  command
-      ->add_option_function<double>("--cut-seconds",
-                                    [flags](double seconds) {
-                                      flags->options.run.repartition_seconds = seconds;
-                                      cmd::WarnOfDeprecated("nos-study scaling", "--cut-seconds",
-                                                            "--repartition-seconds");
-                                    })
+  command->add_option("--cut-seconds", options.run.repartition_seconds)
+      ->each([](const std::string&) {
+        cmd::WarnOfDeprecated("nos-study scaling", "--cut-seconds", "--repartition-seconds");
+      })
       ->group("");
   command
       ->add_option("--seed", options.seed, "First seed: of the bursts, or the part of the pod list")
