@@ -186,7 +186,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   // 1. Read the configuration. OutsideEvents must exist before other threads (outside_events.h).
   agent::DevicePluginStrategy& strategy = config.plugins.Choose(config.modes);
   NOS_RETURN_IF_ERROR(agent::UsePlugin(config.modes, strategy.traits()));
-  const agent::SharingSettings settings = agent::SettingsOf(config.modes, /*hybrid=*/true);
+  const auto settings = agent::SettingsOf(config.modes, /*hybrid=*/true);
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
   NOS_ASSIGN(const kube::ConnectionConfig connection,
              kube::LoadConnection(flags.daemon.kubeconfig, flags.daemon.context));
@@ -195,7 +195,6 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   OutsideEvents events({}, [&] { bell.Ring(); });
   Metrics metrics;
   Announce("agent", metrics);
-
   // 2. Open the driver and stack the backends of the sharing modes. The first ListGpus fails early
   //    if the driver is not usable.
   NOS_ASSIGN(const auto library, OpenLibrary(flags, config));
@@ -225,7 +224,6 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   kube::MeteredTransport metered(http, metrics);
   const auto plugins = config.plugins.Open(
       {flags.node, metered, pod_resources, backend, modes, config.host, clock, look});
-
   agent::ClaimServiceCollaborators collaborators{metered, catalogue, pod_resources};
   collaborators.gpus = [&] { return backend.ListGpus(); };
   collaborators.make_backend = [&] {
@@ -236,7 +234,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   agent::ClaimService claims(ClaimOptionsOf(flags, config), collaborators);
   // Claims that are left from when they were enabled are served until they end.
   const bool serves = config.claims.enabled || !claims.Released();
-  // 4. Create the reconciler. Telemetry and probes start last, because they read all of the above.
+  // 4. Create the reconciler. Telemetry and probes start last: they read all of the above.
   agent::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),
                      {&health, &metrics, strategy.rules(), modes,
                       [&] { return config.plugins.Handover(); }, serves ? &claims : nullptr});
@@ -262,7 +260,6 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   NOS_RETURN_IF_ERROR(CheckLibrary(nvml));
   // 6. Withdraw the devices before the plugin stops, so that no scheduler uses them.
   Leave(agent, runner, metered, bell, clock);
-  Log(LogLevel::kInfo, "stopping nos", {{"command", "agent"}});
   return Status::Ok();
 }
 
@@ -319,6 +316,7 @@ int Start(const AgentFlags& flags) {
   }
   SetLogLevelByName(config.daemon.log_level);
   const Status ran = flags.once ? PrintMachine(flags, config) : RunAgent(flags, config);
+  if (ran.ok() && !flags.once) Log(LogLevel::kInfo, "stopping nos", {{"command", "agent"}});
   return ran.ok() ? 0 : Fail("nos agent", ran);
 }
 
