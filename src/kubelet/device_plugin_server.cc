@@ -178,7 +178,7 @@ Status DevicePluginServer::WaitForKubelet() {
 
 std::string DevicePluginServer::Behind() const {
   for (const auto& [resource, report] : registrar_.Reports()) {
-    const GrpcServer::WatchState state = server_.State(registrar_.SocketOf(resource));
+    const GrpcServer::WatchState state = registrar_.WatchesOf(resource);
     if (state.caught_up) continue;
     if (state.watches > 0) {
       return fmt::format("the kubelet has not read the new list of {} yet", resource);
@@ -196,7 +196,7 @@ std::string DevicePluginServer::Behind() const {
 std::map<std::string, PluginCounts> DevicePluginServer::Counts() const {
   std::map<std::string, PluginCounts> counts;
   for (const auto& [resource, report] : registrar_.Reports()) {
-    const bool connected = server_.State(registrar_.SocketOf(resource)).watches > 0;
+    const bool connected = registrar_.WatchesOf(resource).watches > 0;
     const std::lock_guard lock(mutex_);
     const Plugin& plugin = plugins_.at(resource);
     counts[resource] = {report.registrations, report.failures, plugin.allocations, plugin.refusals,

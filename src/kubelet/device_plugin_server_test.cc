@@ -343,13 +343,17 @@ TEST_F(DevicePluginServerTest, LeavesSocketToSecondAgentUntilItEnds) {
   Offer({{kSmall, "MIG-a"}});
   auto second = std::make_unique<DevicePluginServer>(Options());
   EXPECT_TRUE(second->Offer({{kSmall, "MIG-b"}}).ok());
-  kubelet_->HangUp();
   EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-b"}));
+  // The kubelet keeps the stream to the first one.
   const Status offered = plugin_->Offer({{kSmall, "MIG-c"}});
   EXPECT_EQ(offered.code(), Code::kUnavailable);
   EXPECT_THAT(offered.message(), HasSubstr("second agent"));
+  EXPECT_FALSE(plugin_->Counts().at(kSmall).connected);
+  const int before = kubelet_->registrations();
   second.reset();
-  EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-c"}));
+  EXPECT_TRUE(kubelet_->WaitForRegistrations(before + 1));
+  Offer({{kSmall, "MIG-d"}});
+  EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-d"}));
 }
 
 TEST_F(DevicePluginServerTest, ReplacesStaleSocket) {

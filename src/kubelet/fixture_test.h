@@ -75,6 +75,11 @@ class MiniKubelet {
     const std::lock_guard lock(mutex_);
     return lists_[resource];
   }
+  // False on a time-out.
+  bool WaitForRegistrations(int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kLong, [&] { return registrations_ >= count; });
+  }
   int registrations() {
     const std::lock_guard lock(mutex_);
     return registrations_;

@@ -50,6 +50,10 @@ bool GrpcServer::Serves(const std::string& path) const {
          FileIdentity(path) == socket->second.file;
 }
 
+bool GrpcServer::IsReplaced(const std::string& path) const {
+  return !Serves(path) && !FileIdentity(path).empty();
+}
+
 void GrpcServer::Publish(const std::string& path, std::string message) {
   {
     const std::lock_guard lock(mutex_);
@@ -103,6 +107,16 @@ void GrpcServer::Disconnect() {
   {
     const std::lock_guard lock(mutex_);
     for (Connection& connection : connections_) connection.over = true;
+  }
+  wake_up_.Signal();
+}
+
+void GrpcServer::Disconnect(const std::string& path) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (Connection& connection : connections_) {
+      connection.over = connection.over || connection.path == path;
+    }
   }
   wake_up_.Signal();
 }

@@ -68,6 +68,8 @@ class GrpcServer {
   Status Serve(const std::string& path, GrpcService service);
   // True if the file at `path` is the socket served here.
   bool Serves(const std::string& path) const;
+  // True if there is a file at `path` that is not the socket served here.
+  bool IsReplaced(const std::string& path) const;
 
   // May be called before Serve(path, ...).
   void Publish(const std::string& path, std::string message);
@@ -80,8 +82,9 @@ class GrpcServer {
   // Answers a call that GrpcService::begin received. No effect if the peer has given it up.
   void Answer(const GrpcCall& begun, GrpcAnswer answer);
 
-  // Closes all connections; keeps listening.
+  // Closes all connections, or those of one socket; keeps listening.
   void Disconnect();
+  void Disconnect(const std::string& path);
 
  private:
   using SteadyTime = std::chrono::steady_clock::time_point;

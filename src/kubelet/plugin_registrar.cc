@@ -105,18 +105,31 @@ void PluginRegistrar::KeepServed(const std::string& resource, Plugin& plugin) {
   if (server_.Serves(socket)) return;
   // If another process replaced our socket, leave its socket alone: two processes that keep
   // replacing it would both fail.
-  if (plugin.served && !FileIdentity(socket).empty()) return;
+  plugin.replaced = plugin.replaced || (plugin.served && server_.IsReplaced(socket));
+  if (plugin.served && server_.IsReplaced(socket)) return;
   const Status served = server_.Serve(socket, plugin.service);
   // A failure is reported by the registration that follows, so this one is only a debug line.
   if (!served.ok()) {
     Log(LogLevel::kDebug, "failed to serve device plugin", {{"error", served.message()}});
   }
   plugin.served = plugin.served || served.ok();
+  if (!served.ok() || !std::exchange(plugin.replaced, false)) return;
+  // The kubelet may still read the list on a stream of before. It takes that plugin for ended.
+  Log(LogLevel::kInfo, "Serving device plugin again", {{"resource", resource}});
+  server_.Disconnect(socket);
+  plugin.connected = false;
+  plugin.pause = options_.first_pause;
+  plugin.next_attempt = std::chrono::steady_clock::now() + options_.first_pause;
+}
+
+GrpcServer::WatchState PluginRegistrar::WatchesOf(const std::string& resource) const {
+  const std::string socket = SocketOf(resource);
+  return server_.IsReplaced(socket) ? GrpcServer::WatchState() : server_.State(socket);
 }
 
 bool PluginRegistrar::IsDue(const std::string& resource, Plugin& plugin) {
   const SteadyTime now = std::chrono::steady_clock::now();
-  const bool connected = server_.State(SocketOf(resource)).watches > 0;
+  const bool connected = WatchesOf(resource).watches > 0;
   if (connected) {
     plugin.report.trouble.clear();
     plugin.pause = options_.first_pause;

@@ -38,6 +38,10 @@ class PluginRegistrar {
   // already.
   void Keep(const std::string& resource, GrpcService service);
 
+  // Watches of the resource's list. None if another process has replaced the socket: a kubelet
+  // keeps an old stream open when the resource is registered anew, but asks the new plugin.
+  GrpcServer::WatchState WatchesOf(const std::string& resource) const;
+
   struct Report {
     uint64_t registrations = 0, failures = 0;
     std::string trouble;  // cause of the last attempt's failure; "" if it succeeded
@@ -49,7 +53,8 @@ class PluginRegistrar {
   struct Plugin {
     GrpcService service;
     Report report;
-    bool served = false;  // its socket was served at least once
+    bool served = false;    // its socket was served at least once
+    bool replaced = false;  // another process has put its own socket in place
     bool connected = false;
     SteadyTime next_attempt{};
     Duration pause{};  // before the attempt after the next one
