@@ -49,6 +49,15 @@ TEST_F(ClaimDriverTest, AnswersTheSameAgainAndAfterARestart) {
 }
 
 // Its pod may start again while the API server is away.
+TEST_F(ClaimDriverTest, RefusesGpuThatAPodHasThroughAPlugin) {
+  ASSERT_TRUE(gpus_.DisableMig(0).ok());
+  held_ = {gpus_.Info(0).uuid};
+  Allocate("a", {"gpu-0"});
+  EXPECT_THAT(Prepare("a"), HasSubstr("a pod without a claim has GPU 0"));
+  held_.clear();
+  EXPECT_EQ(Prepare("a"), "ok");
+}
+
 TEST_F(ClaimDriverTest, KeepsPreparedClaimWithoutApiServer) {
   Allocate("a", {Device(0, "1g.10gb", 0)});
   EXPECT_EQ(Prepare("a"), "ok");

@@ -136,6 +136,14 @@ Result<MadeDevice> MakeDevice(const DeviceWork& work, const HeldDevices& held,
   NOS_RETURN_IF_ERROR(CheckWork(work));
   std::set<std::string> holds;
   bool asked = false;
+  // Another device plugin may give GPUs whose MIG mode is off.
+  if (!work.wanted && work.create) {
+    NOS_ASSIGN(holds, held());
+    asked = true;
+    if (holds.contains(work.gpu_uuid)) {
+      return Status(Code::kConflict, fmt::format("a pod without a claim has GPU {}", work.gpu));
+    }
+  }
   for (int i = 0; i < kMaxOperations; ++i) {
     // 1. Observe, because every operation may have failed half-way, now or before a crash.
     NOS_ASSIGN(const Scene scene, Observe(work, holds, backend));

@@ -17,6 +17,8 @@
 namespace nos::device {
 namespace {
 
+constexpr const char* kLockFile = ".nos.lock";  // runtimes read *.json and *.yaml
+
 Json Mount(const DriverFile& file) {
   return JsonObject{{"hostPath", file.host_path},
                     {"containerPath", file.container_path},
@@ -83,9 +85,11 @@ std::string CdiFileName(const std::string& kind) {
 
 Status WriteCdiSpec(const std::string& folder, const CdiSpec& spec) {
   if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return Failed("create", folder);
-  // Two agents may run for a moment. The lock ends with the descriptor.
-  const UniqueFd lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock.valid() || flock(lock.get(), LOCK_EX) != 0) return Failed("lock", folder);
+  // Two agents may run for a moment. The lock ends with the descriptor. Its file is its own,
+  // because every process that may read a file or folder may lock it.
+  const std::string lock_path = folder + "/" + kLockFile;
+  const UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!lock.valid() || flock(lock.get(), LOCK_EX) != 0) return Failed("lock", lock_path);
   return ReplaceFile(folder + "/" + CdiFileName(spec.kind), WriteJson(ToJson(spec)), 0644);
 }
 

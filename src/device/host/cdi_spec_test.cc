@@ -1,11 +1,15 @@
 #include "device/cdi_spec.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 
 #include <set>
 #include <thread>
 
+#include "base/fd.h"
 #include "base/file.h"
 #include "device/host/fake_host_test.h"
 
@@ -81,7 +85,8 @@ TEST_F(CdiSpecTest, IsReplacedAsAWhole) {
   spec.devices.clear();
   ASSERT_TRUE(WriteCdiSpec(folder, spec).ok());
   EXPECT_THAT(ReadFile(file).value(), Not(HasSubstr("MIG-1")));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1) << "no drafts stay";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 2)
+      << "the specification and the lock; no drafts stay";
   EXPECT_TRUE(RemoveCdiSpec(folder, spec.kind).ok());
   EXPECT_TRUE(RemoveCdiSpec(folder, spec.kind).ok()) << "it is gone already";
   EXPECT_FALSE(ReadFile(file).ok());
@@ -105,6 +110,18 @@ TEST_F(CdiSpecTest, WritersAtTheSameTimeLeaveAWholeFile) {
   }
   one.join();
   other.join();
+}
+
+TEST_F(CdiSpecTest, ReaderOfTheFolderCannotStopTheWriter) {
+  const std::string folder = root_ / "cdi";
+  const CdiSpec spec = Spec();
+  ASSERT_TRUE(WriteCdiSpec(folder, spec).ok());
+  const UniqueFd reader(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(flock(reader.get(), LOCK_EX), 0);
+  EXPECT_TRUE(WriteCdiSpec(folder, spec).ok());
+  struct stat lock{};
+  ASSERT_EQ(stat((folder + "/.nos.lock").c_str(), &lock), 0);
+  EXPECT_EQ(lock.st_mode & 0777, 0600U) << "others cannot open it";
 }
 
 TEST_F(CdiSpecTest, NamesFolderThatCannotBeWritten) {
