@@ -30,7 +30,7 @@ class QuotaCheckerTest : public testing::Test {
   static PlainQuota Quota(const std::string& ns, int64_t min, std::optional<int64_t> max = {}) {
     PlainQuota quota{ns, {ns}, {}, {}};
     quota.min.Set(cluster::InternResource("cpu"), min * quota::Amount{1000});
-    if (max) quota.max.Set(cluster::InternResource("cpu"), *max * int64_t{1000});
+    if (max) quota.max.Set(cluster::InternResource("cpu"), *max * quota::Amount{1000});
     return quota;
   }
   void Bind(const std::string& ns, const std::string& name, int64_t cpu) {
