@@ -48,12 +48,18 @@ Status ClaimDriver::Load() {
   loaded_ = true;
   // The file shows the next agent that claims may have devices here.
   if (prepared_.empty()) return WriteCheckpoint(options_.checkpoint, prepared_);
-  // Containers that restart need it before the kubelet asks again. Prepare repairs what is missing.
+  // Containers that restart need it; the kubelet does not ask again. KeepSpec repairs what is
+  // missing.
   if (const Status written = WriteSpec(); !written.ok()) {
     Log(LogLevel::kWarn, "failed to write CDI specification of prepared claims",
         {{"error", written.message()}});
   }
   return Status::Ok();
+}
+
+Status ClaimDriver::KeepSpec() const {
+  const std::lock_guard lock(mutex_);
+  return prepared_.empty() ? Status::Ok() : WriteSpec(/*complete=*/true);
 }
 
 void ClaimDriver::SetGpus(std::vector<dra::GpuOfDriver> gpus) {
@@ -312,13 +318,14 @@ Status ClaimDriver::Publish(const std::string& uid, std::vector<ClaimedDevice> m
   return written;
 }
 
-Status ClaimDriver::WriteSpec() const {
+Status ClaimDriver::WriteSpec(bool complete) const {
   device::CdiSpec spec;
   spec.kind = kClaimCdiKind;
   for (const auto& [uid, claim] : prepared_) {
     if (!claim.ready) continue;
     for (const ClaimedDevice& device : claim.devices) {
       auto nodes = device::DeviceNodesOf(device.gpu_uuid, device.instance, options_.host);
+      if (!nodes.ok() && complete) return nodes.status();
       if (nodes.ok()) spec.devices[CdiNameOf(uid, device)] = std::move(nodes).value();
     }
   }

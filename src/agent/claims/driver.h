@@ -76,6 +76,9 @@ class ClaimDriver final : public kubelet::DraDriver {
   // Reads the checkpoint and writes the CDI specification of its claims. Error: as ReadCheckpoint;
   // then nothing may be prepared, because the devices in use are not known.
   Status Load();
+  // Writes the CDI specification again if it is lost, or if files of the driver have changed:
+  // containers may restart.
+  Status KeepSpec() const;
   // The GPUs of the node, whenever they were read.
   void SetGpus(std::vector<dra::GpuOfDriver> gpus);
 
@@ -122,7 +125,8 @@ class ClaimDriver final : public kubelet::DraDriver {
   void Created(const std::string& uid, const AllocatedClaim& claim, const Status& status, Time now);
   const dra::DriverDevice* Find(const std::string& device) const;
   bool Overlap(const ClaimedDevice& a, const ClaimedDevice& b) const;
-  Status WriteSpec() const;
+  // `complete`: with a device whose nodes cannot be read nothing is written.
+  Status WriteSpec(bool complete = false) const;
 
   const ClaimDriverOptions options_;
   const ClaimCollaborators others_;

@@ -49,6 +49,23 @@ TEST_F(ClaimDriverTest, AnswersTheSameAgainAndAfterARestart) {
 }
 
 // Its pod may start again while the API server is away.
+TEST_F(ClaimDriverTest, KeepsSpecificationWhilePodsRun) {
+  Allocate("a", {Device(0, "1g.10gb", 0)});
+  EXPECT_EQ(Prepare("a"), "ok");
+  const std::string spec = Spec();
+  std::filesystem::remove_all(root_ / "cdi");
+  EXPECT_TRUE(driver_->KeepSpec().ok());
+  EXPECT_EQ(Spec(), spec);
+  // A reboot: the folder is empty, and the driver's container is not up yet.
+  std::filesystem::remove_all(root_ / "cdi");
+  std::filesystem::rename(root_ / "root", root_ / "later");
+  Restart();
+  EXPECT_FALSE(driver_->KeepSpec().ok());
+  std::filesystem::rename(root_ / "later", root_ / "root");
+  EXPECT_TRUE(driver_->KeepSpec().ok());
+  EXPECT_EQ(Spec(), spec);
+}
+
 TEST_F(ClaimDriverTest, RefusesGpuThatAPodHasThroughAPlugin) {
   ASSERT_TRUE(gpus_.DisableMig(0).ok());
   held_ = {gpus_.Info(0).uuid};

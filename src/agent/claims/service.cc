@@ -103,6 +103,12 @@ Time ClaimService::Step(Time now) {
     Log(LogLevel::kWarn, "failed to update ResourceSlices", {{"error", problem_.message()}});
     return now + options_.retry;
   }
+  // 4. Keep what containers need when they restart.
+  if (problem_ = driver_.KeepSpec(); !problem_.ok()) {
+    Log(LogLevel::kWarn, "failed to keep CDI specification of ResourceClaims",
+        {{"error", problem_.message()}});
+    return now + options_.retry;
+  }
   if (wanted.use == false && Release()) return now + options_.poll;
   Time next = now + (wanted.use == false ? options_.retry : options_.poll);
   if (const auto due = driver_.NextDue()) next = std::min(next, std::max(*due, now));

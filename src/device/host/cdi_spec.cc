@@ -90,7 +90,9 @@ Status WriteCdiSpec(const std::string& folder, const CdiSpec& spec) {
   const std::string lock_path = folder + "/" + kLockFile;
   const UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!lock.valid() || flock(lock.get(), LOCK_EX) != 0) return Failed("lock", lock_path);
-  return ReplaceFile(folder + "/" + CdiFileName(spec.kind), WriteJson(ToJson(spec)), 0644);
+  const std::string path = folder + "/" + CdiFileName(spec.kind), text = WriteJson(ToJson(spec));
+  if (const auto now = ReadFile(path); now.ok() && *now == text) return Status::Ok();
+  return ReplaceFile(path, text, 0644);
 }
 
 Status RemoveCdiSpec(const std::string& folder, const std::string& kind) {
