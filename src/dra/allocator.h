@@ -108,8 +108,8 @@ struct AllocationOptions {
   // Null: kube-scheduler's order, the first that fits. Also in its order: claims for which a device
   // is at fault, and searches for which the ranking's order takes too many steps.
   const DeviceRanking* ranking = nullptr;
-  // Of the alternatives of each firstAvailable request, the first one that is tried (the last one,
-  // if there are fewer); those before it are tried last.
+  // Each firstAvailable request tries its alternatives from this index on, or from the last one if
+  // it has fewer. It tries the ones before that after the others.
   size_t first_alternative = 0;
   bool optional_node_operations = false;  // the node declares DRAOptionalNodeOperations
 };

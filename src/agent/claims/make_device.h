@@ -33,8 +33,8 @@ struct MadeDevice {
   std::optional<uint32_t> instance;  // the driver's id
 };
 
-// UUIDs of devices that pods hold otherwise: by the device plugin. Asked before anything is
-// destroyed.
+// UUIDs of devices that pods hold otherwise: by a device plugin. Asked before a GPU is given as a
+// whole, and before anything is destroyed.
 using HeldDevices = std::function<Result<std::set<std::string>>()>;
 
 // Idempotent, from any state of the GPU, after a crash at any point. Blocks while the driver works.

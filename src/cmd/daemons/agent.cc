@@ -155,6 +155,26 @@ class ClaimThread {
   std::thread thread_;  // last: uses the others
 };
 
+// Events of devices and their plugins, which no watch shows. Thread-safe.
+class DeviceEvents {
+ public:
+  // Both are rung at each event.
+  DeviceEvents(WakeSignal& bell, WakeSignal& claims_bell)
+      : bell_(bell), claims_bell_(claims_bell) {}
+  void Note() {
+    happened_ = true;  // before the threads wake
+    bell_.Ring();
+    claims_bell_.Ring();
+  }
+  // True if there was one since the last call.
+  bool Take() { return happened_.exchange(false); }
+
+ private:
+  WakeSignal& bell_;
+  WakeSignal& claims_bell_;
+  std::atomic<bool> happened_{false};
+};
+
 telemetry::Sharing SharingOf(const agent::SharingSettings& settings) {
   return {settings.time_slices, settings.resets != agent::ResetRule::kNever};
 }
@@ -195,16 +215,12 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   OutsideEvents events({}, [&] { bell.Ring(); });
   Metrics metrics;
   Announce("agent", metrics);
+
   // 2. Open the driver and stack the backends of the sharing modes. The first ListGpus fails early
   //    if the driver is not usable.
   NOS_ASSIGN(const auto library, OpenLibrary(flags, config));
-  // Set before the wake signal: the event is not visible in any cache.
-  std::atomic<bool> happened{false};
-  const auto look = [&] {
-    happened = true;
-    bell.Ring();
-    claims_bell.Ring();
-  };
+  DeviceEvents happened(bell, claims_bell);
+  const auto look = [&] { happened.Note(); };
   device::GpuHealth health;
   health.SetListener(look);
   XidLog xids;
@@ -224,6 +240,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   kube::MeteredTransport metered(http, metrics);
   const auto plugins = config.plugins.Open(
       {flags.node, metered, pod_resources, backend, modes, config.host, clock, look});
+
   agent::ClaimServiceCollaborators collaborators{metered, catalogue, pod_resources};
   collaborators.gpus = [&] { return backend.ListGpus(); };
   collaborators.make_backend = [&] {
@@ -254,7 +271,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   //    triggers a reconciliation itself.
   RunUntil([&] { return events.StopAsked() || nvml.outdated(); }, runner, bell, clock,
            [&] {
-             if (happened.exchange(false)) runner.Poke(clock.Now());
+             if (happened.Take()) runner.Poke(clock.Now());
              report.Turn(runner);
            });
   NOS_RETURN_IF_ERROR(CheckLibrary(nvml));

@@ -97,7 +97,7 @@ Search::Found Search::PlaceRequest(size_t claim, size_t request) {
     last = last && claims_[later].requests.empty();
   }
   const auto& alternatives = claims_[claim].requests[request];
-  const size_t first = std::min(options_.first_alternative + 1, alternatives.size()) - 1;
+  const size_t first = FirstTried(alternatives.size(), options_);
   for (size_t n = 0; n < alternatives.size(); ++n) {
     const size_t i = (first + n) % alternatives.size();
     const Found found =

@@ -1,6 +1,8 @@
 // Depth-first search for devices: claim by claim, request by request, device by device.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -9,6 +11,11 @@
 #include "dra/allocation/symmetry.h"
 
 namespace nos::dra {
+
+// Index of the alternative that a request with so many of them tries first.
+inline size_t FirstTried(size_t alternatives, const AllocationOptions& options) {
+  return std::min(options.first_alternative + 1, alternatives) - 1;
+}
 
 class Search {
  public:

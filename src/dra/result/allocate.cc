@@ -23,7 +23,7 @@ std::vector<DeviceChoice> ChoicesOf(const std::vector<Pick>& picks) {
 
 // For each request with devices, how many alternatives are tried before the one that was allocated.
 int AlternativesOf(const std::vector<Pick>& picks, const std::vector<PreparedClaim>& claims,
-                   size_t first_alternative) {
+                   const AllocationOptions& options) {
   int sum = 0;
   const PreparedRequest* last = nullptr;
   for (const Pick& pick : picks) {
@@ -33,7 +33,7 @@ int AlternativesOf(const std::vector<Pick>& picks, const std::vector<PreparedCla
           std::ranges::find(alternatives, pick.request, [](const auto& each) { return &each; });
       if (found == alternatives.end()) continue;
       const auto index = static_cast<size_t>(found - alternatives.begin());
-      const size_t first = std::min(first_alternative + 1, alternatives.size()) - 1;
+      const size_t first = FirstTried(alternatives.size(), options);
       sum += static_cast<int>((index + alternatives.size() - first) % alternatives.size());
     }
   }
@@ -56,7 +56,7 @@ AllocationOutcome Run(const Inventory& inventory, const std::vector<PreparedClai
   } else if (found == Search::Found::kYes) {
     outcome.kind = Kind::kAllocated;
     outcome.allocations = ResultOf(view, draft.picks(), claims, inventory.features());
-    outcome.alternatives = AlternativesOf(draft.picks(), claims, options.first_alternative);
+    outcome.alternatives = AlternativesOf(draft.picks(), claims, options);
     if (measures != nullptr) outcome.loss = measures->LossOf(view, ChoicesOf(draft.picks()));
   } else {
     const auto invalid = std::find_if(view.pools.begin(), view.pools.end(),
