@@ -37,6 +37,7 @@
 #include "device/health.h"
 #include "gpu/catalogue.h"
 #include "kubelet/device_plugin.h"
+#include "kubelet/pod_cgroups.h"
 #include "kubelet/pod_resources.h"
 #include "reconcile/plan_result.h"
 #include "reconcile/reconciler.h"
@@ -78,6 +79,8 @@ struct AgentExtras {
   SharingModes modes = AllSharingModes();
   // Condition kDeviceHandover of the device plugin; no function: none.
   std::function<std::optional<reconcile::WantedCondition>()> handover{};
+  // Cgroups of pods, which show whether a deleted pod has ended.
+  kubelet::PodCgroups* cgroups = nullptr;
   // Serves ResourceClaims on nodes with label cluster::kInterfaceLabel.
   ClaimInterface* claims = nullptr;
 };

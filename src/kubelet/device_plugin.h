@@ -2,6 +2,7 @@
 // kubelet.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ class DevicePlugin {
   // Call this before destroying a device that has left the offer: from now on its allocation is
   // refused. False: the device was allocated after it left the offer, so it must stay.
   virtual bool RefuseAllocation(const std::string& /*device_id*/) { return true; }
+  // Devices that pods may use although the kubelet takes them for free, because it knows of a
+  // deletion that the caller has not heard of. It is asked to choose others while there are enough.
+  virtual void Avoid(std::set<std::string> /*device_ids*/) {}
   // True if existing devices can be left out of an offer. If false, an offer must list every device
   // and be made after all changes, because each offer may disturb pods that are being admitted.
   virtual bool Withdraws() const { return true; }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -219,6 +220,23 @@ GrpcAnswer DevicePluginServer::Answer(const std::string& resource, std::string_v
   return {GrpcCode::kUnimplemented, fmt::format("no method {} here", method)};
 }
 
+void DevicePluginServer::Avoid(std::set<std::string> device_ids) {
+  const std::lock_guard lock(mutex_);
+  avoided_ = std::move(device_ids);
+}
+
+// Unless too few are left.
+void DevicePluginServer::LeaveOutAvoided(Choice& choice) const {
+  std::vector<std::string> left;
+  {
+    const std::lock_guard lock(mutex_);
+    std::ranges::copy_if(choice.available, std::back_inserter(left), [&](const std::string& id) {
+      return !avoided_.contains(id) || std::ranges::count(choice.must_include, id) > 0;
+    });
+  }
+  if (std::ssize(left) >= choice.size) choice.available = std::move(left);
+}
+
 GrpcAnswer DevicePluginServer::Prefer(const std::string& resource,
                                       const std::string& request) const {
   v1beta1::PreferredAllocationRequest asked;
@@ -227,13 +245,18 @@ GrpcAnswer DevicePluginServer::Prefer(const std::string& resource,
   }
   v1beta1::PreferredAllocationResponse answer;
   for (const auto& container : asked.container_requests()) {
-    const Choice choice{
+    Choice choice{
         resource,
         {container.available_deviceids().begin(), container.available_deviceids().end()},
         {container.must_include_deviceids().begin(), container.must_include_deviceids().end()},
         container.allocation_size()};
+    const size_t all = choice.available.size();
+    LeaveOutAvoided(choice);
+    std::vector<std::string> chosen = options_.prefer(choice);
+    // The kubelet would choose from all of them itself.
+    if (chosen.empty() && choice.available.size() < all) chosen = std::move(choice.available);
     v1beta1::ContainerPreferredAllocationResponse& preferred = *answer.add_container_responses();
-    for (const std::string& id : options_.prefer(choice)) preferred.add_deviceids(id);
+    for (const std::string& id : chosen) preferred.add_deviceids(id);
   }
   return {GrpcCode::kOk, answer.SerializeAsString()};
 }

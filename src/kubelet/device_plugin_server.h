@@ -106,6 +106,7 @@ class DevicePluginServer final : public DevicePlugin {
   // returns), kInvalid (the kubelet would reject a resource or device; nothing is offered).
   Status Offer(const std::vector<OfferedDevice>& devices) override;
   bool RefuseAllocation(const std::string& device_id) override;
+  void Avoid(std::set<std::string> device_ids) override;
 
   std::map<std::string, PluginCounts> Counts() const;
 
@@ -125,16 +126,18 @@ class DevicePluginServer final : public DevicePlugin {
   GrpcAnswer Answer(const std::string& resource, std::string_view method,
                     const std::string& request);
   GrpcAnswer Prefer(const std::string& resource, const std::string& request) const;
+  void LeaveOutAvoided(Choice& choice) const;
   GrpcAnswer Allocate(const std::string& resource, const std::string& request);
   GrpcAnswer Refuse(Plugin& plugin, GrpcCode code, std::string message);
 
   const DevicePluginOptions options_;
   std::mutex offer_mutex_;  // one Offer at a time; locked before all others
 
-  mutable std::mutex mutex_;  // guards the next three; locked after the server's
+  mutable std::mutex mutex_;  // guards the next four; locked after the server's
   std::condition_variable changed_;
   uint64_t changes_ = 0;                   // number of changes of watches
   std::map<std::string, Plugin> plugins_;  // by resource; never shrinks
+  std::set<std::string> avoided_;
 
   WakeUp wake_up_;
   GrpcServer server_;

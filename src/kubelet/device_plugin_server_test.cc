@@ -209,6 +209,31 @@ TEST_F(DevicePluginServerTest, ReturnsPreferredAllocation) {
   EXPECT_FALSE(call("GetPreferredAllocation", "\xff\xff").ok());
 }
 
+TEST_F(DevicePluginServerTest, PrefersDevicesThatNobodyMayUse) {
+  kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
+  DevicePluginOptions options = Options();
+  options.prefer = [](const Choice&) { return std::vector<std::string>(); };
+  Start(options);
+  Offer({{kSmall, "MIG-a"}});
+  plugin_->Avoid({"MIG-a", "MIG-b"});
+  const auto preferred = [&](std::vector<std::string> available, int size) {
+    v1beta1::PreferredAllocationRequest request;
+    auto& container = *request.add_container_requests();
+    for (const std::string& id : available) container.add_available_deviceids(id);
+    container.add_must_include_deviceids("MIG-a");
+    container.set_allocation_size(size);
+    v1beta1::PreferredAllocationResponse answer;
+    answer.ParseFromString(UnaryCall(folder_ / kSmallSocket,
+                                     "/v1beta1.DevicePlugin/GetPreferredAllocation",
+                                     request.SerializeAsString(), {})
+                               .value());
+    const auto& ids = answer.container_responses(0).deviceids();
+    return std::vector<std::string>(ids.begin(), ids.end());
+  };
+  EXPECT_THAT(preferred({"MIG-a", "MIG-b", "MIG-c"}, 2), testing::ElementsAre("MIG-a", "MIG-c"));
+  EXPECT_THAT(preferred({"MIG-a", "MIG-b"}, 2), testing::IsEmpty()) << "there are no others";
+}
+
 TEST_F(DevicePluginServerTest, RefusesDevicesOutsideOffer) {
   StartBoth();
   Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-sick", false}});

@@ -125,6 +125,23 @@ running healed
 sees healed 4 void
 expect deleted k delete pod healed -n "$team"
 
+# The agent of this test sees the cgroups of pods. That of a pod whose grace period is over is gone when its
+# last container has ended.
+say "a slice of a pod deleted by force is given on when the pod's containers have ended"
+sleeper_pod stubborn nvidia.com/mig-3g.20gb "{name: STUBBORN, value: '1'}"
+running stubborn
+uid=$(k get pod stubborn -n "$team" -o jsonpath='{.metadata.uid}')
+processes() { find /sys/fs/cgroup -path "*/nos-$node/*pod$uid/*" -name cgroup.procs -exec cat {} + 2>/dev/null | sort -u; }
+[ -n "$(processes)" ] || fail "no process is found in the pod's cgroup"
+expect 'force deleted' k delete pod stubborn -n "$team" --force --grace-period=0
+allocatable 3g.20gb 0 # the kubelet has it back already
+[ -n "$(processes)" ] || fail "the pod ended before its grace period was over: this test shows nothing"
+create_pod next mig-3g.20gb
+running next
+[ -z "$(processes)" ] || fail "two pods ran in one slice"
+sees next 4 void
+expect deleted k delete pod next -n "$team"
+
 say "a leftover of another driver changes nothing; while the loaded one has no libraries, no device is offered"
 touch "$work/driver/usr/lib/x86_64-linux-gnu/libcuda.so.470.1"
 within 30 grep -q '/libcuda.so.550.54.15' "$cdi"/nos.nebuly.com-gpu.json

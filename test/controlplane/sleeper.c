@@ -1,6 +1,7 @@
 // The program in pods of the kubelet test, and of their sandboxes: prints its devices, and runs until a
-// signal. It is process 1 of its container, which receives only signals that it handles. With an argument
-// it ends at once, in place of the driver's nvidia-smi.
+// signal. It is process 1 of its container, which receives only signals that it handles: with STUBBORN it
+// handles none, and runs until it is killed. With an argument it ends at once, in place of the driver's
+// nvidia-smi.
 //
 //   device /dev/nvidia0 4:20 opened        each device node named nvidia*, or below nvidia-caps
 //   probe 4:21 1                           a device of PROBE="4:21 4:22", under a node made here; error number
@@ -79,6 +80,7 @@ int main(int argc, char** argv) {
   printf("NVIDIA_VISIBLE_DEVICES=%s\n", devices ? devices : "");
   fflush(stdout);
   if (argc > 1) return 0;
+  while (getenv("STUBBORN") != NULL) pause();
   sigemptyset(&asked);
   sigaddset(&asked, SIGTERM);
   sigaddset(&asked, SIGINT);

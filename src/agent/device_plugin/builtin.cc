@@ -1,5 +1,7 @@
 // The device plugin of nos.
 #include <atomic>
+#include <set>
+#include <utility>
 
 #include "agent/conditions.h"
 #include "agent/device_plugin/handover.h"
@@ -75,6 +77,9 @@ class LatePlugin final : public kubelet::DevicePlugin {
   bool RefuseAllocation(const std::string& device_id) override {
     return plugin_ == nullptr || plugin_->RefuseAllocation(device_id);
   }
+  void Avoid(std::set<std::string> device_ids) override {
+    if (plugin_ != nullptr) plugin_->Avoid(std::move(device_ids));
+  }
   bool Shows(const std::string& device_id) const override {
     return plugin_ == nullptr || plugin_->Shows(device_id);
   }
@@ -105,6 +110,7 @@ class PreparedPlugin final : public kubelet::DevicePlugin {
   bool RefuseAllocation(const std::string& device_id) override {
     return plugin_->RefuseAllocation(device_id);
   }
+  void Avoid(std::set<std::string> device_ids) override { plugin_->Avoid(std::move(device_ids)); }
   bool Shows(const std::string& device_id) const override { return plugin_->Shows(device_id); }
 
  private:

@@ -46,6 +46,11 @@ inline Json Asking(const std::string& name, const std::string& n) {
   return {{"name", name}, {"resources", {{"limits", {{"nvidia.com/mig-1g.5gb", n}}}}}};
 }
 
+struct FakeCgroups final : kubelet::PodCgroups {
+  Result<std::map<std::string, bool>> Read() override { return pods; }
+  Result<std::map<std::string, bool>> pods = Status(Code::kNotFound, "not to be seen");
+};
+
 class AgentTest : public ::testing::Test {
  protected:
   void TearDown() override { EXPECT_EQ(reconcile::testing::EventsWithoutVerb(api_), ""); }
@@ -86,6 +91,7 @@ class AgentTest : public ::testing::Test {
     AgentExtras extras{&health_, &metrics_};
     extras.modes = AllSharingModes(sharing);
     extras.handover = [this] { return handover_; };
+    extras.cgroups = &cgroups_;
     runner_.reset();
     agent_ = std::make_unique<Agent>(config_, kNode, *catalogue_, gpus, kubelet_, kubelet_, extras);
     runner_ = std::make_unique<reconcile::Runner>(*agent_, api_, reconcile::ForNode(kNode));
@@ -191,6 +197,11 @@ class AgentTest : public ::testing::Test {
     kubelet_.Remove("ml", pod);
     api_.Remove("pods", "ml/" + pod);
   }
+  // The kubelet takes its devices for free at once, and its containers may still run.
+  void DeleteByForce(const std::string& pod) {
+    kubelet_.Remove("ml", pod);
+    api_.RemoveByForce("ml/" + pod);
+  }
   int64_t Allocatable(const std::string& profile) {
     return reconcile::AllocatableOf(cluster::DecodeNode(*api_.Find("nodes", kNode)).value(),
                                     "nvidia.com/mig-" + profile);
@@ -214,6 +225,7 @@ class AgentTest : public ::testing::Test {
   ManualClock clock_{Time(seconds(1'000'000))};
   kube::FakeApi api_;
   kubelet::FakeKubelet kubelet_;
+  FakeCgroups cgroups_;
   std::function<device::SimFault(const device::SimAttempt&)> fault_;
   int destroyed_ = 0;
   bool kubelet_reports_ = true;

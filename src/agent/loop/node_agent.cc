@@ -55,7 +55,8 @@ Agent::Agent(AgentConfig config, std::string node, const gpu::Catalogue& catalog
       catalogue_(catalogue),
       extras_(std::move(extras)),
       rules_(RulesOf(extras_)),
-      observer_(node, catalogue, backend, pod_resources, {config.unreadable, extras_.health}),
+      observer_(node, catalogue, backend, pod_resources,
+                {config.unreadable, extras_.health, extras_.cgroups}),
       modes_(extras_.modes),
       offer_({{config.settle, config.drain_timeout}, {config.first_look, config.catch_up}},
              device_plugin, pod_resources),
@@ -69,6 +70,7 @@ reconcile::ReconcileResult Agent::Reconcile(const std::string&, const reconcile:
                                             kube::Client& client, const Clock& clock) {
   using reconcile::ReconcileResult;
   // 1. Observe driver, kubelet, pods and node. Every decision below is based on this observation.
+  if (view.changes != nullptr) observer_.OnPods(*view.changes);
   const auto node = observer_.CachedNode(view);
   if (node == nullptr) return ReconcileResult::Again(config_.poll);
   const Time now = clock.Now();
@@ -133,7 +135,7 @@ Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, c
     settings.parts.clear();
   }
   for (const auto& mode : modes_) mode->Adapt(settings, *node, runner_.failures(), now);
-  NOS_ASSIGN(round.devices, observer_.ReadDevices(settings, pods, offer_.Withdraws(), now));
+  NOS_ASSIGN(round.devices, observer_.ReadDevices(settings, *node, pods, offer_.Withdraws(), now));
   round.node = std::move(node);
   round.claims = LeavesToClaims(*round.node);
   // Instances of claims are no devices of the plugin, not even for the time of a drain.

@@ -15,9 +15,6 @@
 namespace nos::agent {
 namespace {
 
-// A kubelet lists its pods about a second after it has begun to answer.
-constexpr Duration kKubeletStarts = std::chrono::milliseconds(1500);
-
 const gpu::Model* ModelOf(const device::GpuInfo& info, const gpu::Catalogue& catalogue) {
   const gpu::Model* model = catalogue.FindByProduct(info.product);
   return model != nullptr ? model : catalogue.FindByPciId(info.pci_device_id);
@@ -147,12 +144,6 @@ bool IsTarget(std::span<const device::Target> targets, const device::ObservedGpu
          target->placements.end();
 }
 
-// Pods may request any number. Larger numbers than a node can have are clamped.
-int64_t CountOf(const Quantity& amount) {
-  constexpr int64_t kMaxAmount = 1'000'000;
-  return std::clamp<int64_t>(amount.Value(), 0, kMaxAmount);
-}
-
 // By resource: slices that bound pods request and the kubelet has not handed out yet.
 std::map<std::string, int64_t> Outstanding(
     const NodeDevices& devices, std::span<const std::shared_ptr<const cluster::Pod>> pods) {
@@ -167,9 +158,15 @@ std::map<std::string, int64_t> Outstanding(
   return outstanding;
 }
 
-using Alive = std::map<std::string, const cluster::Pod*>;  // by "ns/name"
+}  // namespace
 
-// Includes GPUs that currently cannot be read.
+int64_t CountOf(const Quantity& amount) {
+  constexpr int64_t kMaxAmount = 1'000'000;
+  return std::clamp<int64_t>(amount.Value(), 0, kMaxAmount);
+}
+
+bool IsAdmitted(const cluster::Pod& pod) { return pod.FindCondition("Ready") != nullptr; }
+
 std::vector<const device::ObservedGpu*> AllGpus(const NodeDevices& devices) {
   std::vector<const device::ObservedGpu*> all;
   for (const auto* gpus : {&devices.gpus, &devices.unreadable}) {
@@ -178,7 +175,6 @@ std::vector<const device::ObservedGpu*> AllGpus(const NodeDevices& devices) {
   return all;
 }
 
-// By UUID: complete instances, and GPUs without MIG.
 std::map<std::string, std::string> ResourcesOf(const NodeDevices& devices) {
   std::map<std::string, std::string> resources;
   for (const std::string& uuid : devices.undivided) resources[uuid] = kWholeGpu;
@@ -189,127 +185,6 @@ std::map<std::string, std::string> ResourcesOf(const NodeDevices& devices) {
   }
   return resources;
 }
-
-// True if a kubelet has admitted the pod and given it its devices: only kubelets write this
-// condition, and they write it with the first status.
-bool Admitted(const cluster::Pod& pod) { return pod.FindCondition("Ready") != nullptr; }
-
-bool RunsInitContainers(const cluster::Pod& pod) {
-  const cluster::Condition* initialized = pod.FindCondition("Initialized");
-  return initialized != nullptr && initialized->status != "True";
-}
-
-// Devices of a pod that kubelets list: those of containers that keep running.
-std::map<std::string, int64_t> ToBeListed(const cluster::Pod& pod) {
-  std::map<std::string, int64_t> devices;
-  const auto add = [&](const cluster::Container& container) {
-    cluster::ResourceList asked = container.limits;
-    for (const auto& [resource, amount] : container.requests) asked[resource] = amount;
-    for (const auto& [resource, amount] : asked) devices[resource] += CountOf(amount);
-  };
-  for (const cluster::Container& container : pod.containers) add(container);
-  for (const cluster::Container& container : pod.init_containers) {
-    if (container.restart_always) add(container);
-  }
-  return devices;
-}
-
-// Resources of which an admitted pod may hold more than the kubelet lists. While init containers
-// run that request more, the listed devices never suffice: they may belong to an earlier pod of the
-// same name.
-std::set<std::string> Unlisted(const NodeDevices& devices, const Alive& pods) {
-  std::set<std::string> unlisted;
-  for (const auto& [key, pod] : pods) {
-    if (!Admitted(*pod)) continue;
-    std::map<std::string, int64_t> expected = ToBeListed(*pod);
-    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
-      const bool hidden = RunsInitContainers(*pod) && expected[resource] < CountOf(amount);
-      if (hidden || devices.Listed(key, resource) < expected[resource]) unlisted.insert(resource);
-    }
-  }
-  return unlisted;
-}
-
-// By resource: the number of shares, parts of instances, and on hybrid nodes whole GPUs and time
-// slices, that pods hold beyond the listed devices that no listed pod holds.
-std::map<std::string, int64_t> UnseenShares(const NodeDevices& devices, const Alive& pods,
-                                            const std::set<std::string>& unlisted,
-                                            const std::map<std::string, std::string>& resources) {
-  std::map<std::string, int64_t> unseen;
-  const bool hybrid = std::ranges::any_of(
-      AllGpus(devices), [](const device::ObservedGpu* gpu) { return gpu->mode.has_value(); });
-  for (const std::string& resource : unlisted) {
-    const bool whole = resource == gpu::kWholeGpu || resource == gpu::kTimeSlice;
-    const bool share = gpu::IsShareResource(resource) || gpu::IsPartResource(resource);
-    if (share || (hybrid && whole)) unseen[resource] = 0;
-  }
-  for (auto& [resource, count] : unseen) {
-    for (const auto& [key, pod] : pods) {
-      if (!Admitted(*pod)) continue;
-      std::map<std::string, int64_t> held = ToBeListed(*pod);
-      const cluster::ResourceList asked = cluster::PodRequests(*pod);
-      const auto all = asked.find(resource);
-      if (RunsInitContainers(*pod) && all != asked.end()) held[resource] = CountOf(all->second);
-      count += std::max<int64_t>(0, held[resource] - devices.Listed(key, resource));
-    }
-    for (const auto& [uuid, of] : resources) {
-      if (of == resource && !devices.holders.contains(uuid)) --count;
-    }
-  }
-  std::erase_if(unseen, [](const auto& entry) { return entry.second <= 0; });
-  return unseen;
-}
-
-const cluster::Pod* Find(const Alive& pods, const std::string& key) {
-  const auto pod = pods.find(key);
-  return pod == pods.end() ? nullptr : pod->second;
-}
-
-// The pods that hold the listed devices. The kubelet lists only names, and successive pods may have
-// the same name. Devices listed before the pod is admitted may belong to an earlier pod of that
-// name.
-Holders Attribute(const NodeDevices& devices, const Alive& pods) {
-  Holders holders;
-  for (const auto& [uuid, key] : devices.holders) {
-    const cluster::Pod* pod = Find(pods, key);
-    holders[uuid] = {key, pod != nullptr && Admitted(*pod) ? pod->meta.uid : "", {}};
-  }
-  return holders;
-}
-
-// Devices that a pod was seen to hold and that the kubelet does not list now. A pod whose devices
-// are all listed is skipped: it was probably confused with an earlier pod of its name.
-Holders RememberedOfPods(const NodeDevices& devices, const Holders& seen, const Alive& pods,
-                         const std::map<std::string, std::string>& resources) {
-  Holders remembered;
-  for (const auto& [uuid, holder] : seen) {
-    const cluster::Pod* pod = Find(pods, holder.pod);
-    const bool same = pod != nullptr && !holder.uid.empty() && holder.uid == pod->meta.uid;
-    if (!same || !resources.contains(uuid) || devices.holders.contains(uuid)) continue;
-    const std::string& resource = resources.at(uuid);
-    const bool lacks = devices.Listed(holder.pod, resource) < ToBeListed(*pod)[resource];
-    if (lacks) remembered[uuid] = holder;
-  }
-  return remembered;
-}
-
-// Devices of pods that are in no list any more, although they were not seen to end.
-Holders RememberedOfVanished(const NodeDevices& devices, const Holders& seen,
-                             std::span<const std::shared_ptr<const cluster::Pod>> pods,
-                             const std::map<std::string, std::string>& resources, Time now) {
-  Holders remembered;
-  for (const auto& [uuid, holder] : seen) {
-    const bool known = std::ranges::any_of(pods, [&](const auto& pod) {
-      return pod->Key() == holder.pod && (holder.uid.empty() || holder.uid == pod->meta.uid);
-    });
-    if (known || !resources.contains(uuid) || devices.holders.contains(uuid)) continue;
-    const Time missing = holder.missing == Time{} ? now : holder.missing;
-    if (now < missing + kKubeletStarts) remembered[uuid] = {holder.pod, holder.uid, missing};
-  }
-  return remembered;
-}
-
-}  // namespace
 
 std::set<std::string> NodeDevices::Held() const {
   std::set<std::string> held;
@@ -354,45 +229,6 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
 int64_t NodeDevices::Listed(const std::string& pod, const std::string& resource) const {
   const auto found = listed.find({pod, resource});
   return found == listed.end() ? 0 : found->second;
-}
-
-Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
-                       std::span<const std::shared_ptr<const cluster::Pod>> pods, Time now) {
-  const bool lists_nothing = devices.listed.empty();
-  Alive alive;
-  for (const auto& pod : pods) {
-    if (!pod->Finished()) alive[pod->Key()] = pod.get();
-  }
-  const std::map<std::string, std::string> resources = ResourcesOf(devices);
-  Holders holders = Attribute(devices, alive);
-  for (const auto& [uuid, holder] : holders) {
-    const cluster::Pod* pod = Find(alive, holder.pod);
-    const bool theirs = pod != nullptr && holder.uid != pod->meta.uid;
-    if (theirs && resources.contains(uuid)) --devices.listed[{holder.pod, resources.at(uuid)}];
-  }
-  Holders remembered = RememberedOfPods(devices, seen, alive, resources);
-  if (lists_nothing || !remembered.empty()) {
-    remembered.merge(RememberedOfVanished(devices, seen, pods, resources, now));
-  }
-  for (const auto& [uuid, holder] : remembered) {
-    devices.holders[uuid] = holder.pod;
-    ++devices.listed[{holder.pod, resources.at(uuid)}];
-    holders[uuid] = holder;
-  }
-  const std::set<std::string> unlisted = Unlisted(devices, alive);
-  for (const auto& [uuid, resource] : resources) {
-    if (unlisted.contains(resource) && !devices.holders.contains(uuid))
-      devices.doubtful.insert(uuid);
-  }
-  const bool slices = unlisted.contains(std::string(gpu::kTimeSlice));
-  // A leftover time slice may hold the whole GPU.
-  for (const std::string& uuid : devices.undivided) {
-    if (slices && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
-  }
-  const std::map<std::string, int64_t> unseen = UnseenShares(devices, alive, unlisted, resources);
-  devices.unseen_shares = !unseen.empty();
-  DoubtInstancesOfParts(unseen, devices);
-  return holders;
 }
 
 void Mark(NodeDevices& devices, const std::vector<device::HealthCondition>& conditions) {
@@ -476,7 +312,7 @@ std::map<std::string, std::set<std::string>> PodsPendingAdmission(
     std::span<const std::shared_ptr<const cluster::Pod>> pods) {
   std::map<std::string, std::set<std::string>> pending_admission;
   for (const auto& pod : pods) {
-    if (pod->Finished() || Admitted(*pod)) continue;
+    if (pod->Finished() || IsAdmitted(*pod)) continue;
     for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
       if (CountOf(amount) > 0) pending_admission[resource].insert(pod->Key() + " " + pod->meta.uid);
     }

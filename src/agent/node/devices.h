@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "agent/node_modes.h"
+#include "base/clock.h"
 #include "cluster/annotations.h"
 #include "cluster/objects.h"
 #include "device/actuator.h"
@@ -57,14 +59,6 @@ struct NodeDevices {
   int64_t Listed(const std::string& pod, const std::string& resource) const;
 };
 
-struct Holder {
-  std::string pod;  // "ns/name"
-  std::string uid;  // of the pod; "" if unknown
-  Time missing{};   // since when the kubelet does not list the device; {}: it lists it
-};
-// By device UUID.
-using Holders = std::map<std::string, Holder>;
-
 // How the GPUs of a node are partitioned.
 struct SharingSettings {
   bool hybrid = false;  // each GPU has its own sharing mode
@@ -85,17 +79,18 @@ struct SharingSettings {
 Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
                             const gpu::Catalogue& catalogue, const SharingSettings& division = {});
 
-// Completes the kubelet's list of holders with what was seen before. A kubelet that has just
-// started reports for about a second that no pod holds a device (1.34.2: it answers before it has
-// read its pods). A device that a pod was seen to hold therefore stays held until the kubelet lists
-// all devices of the pod, or the pod has ended. If a pod is admitted and the kubelet does not list
-// all its devices, all devices of that resource are doubtful. They also are while init containers
-// run that request more than the other containers, because kubelets do not list devices of init
-// containers (1.34, pkg/kubelet/apis/podresources/server_v1.go). If the pod has vanished from the
-// API server before it ended, the device stays held for a moment while the kubelet may have just
-// started. `seen`: the last result of RestoreHolders; `pods`: the pods bound to the node.
-Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
-                       std::span<const std::shared_ptr<const cluster::Pod>> pods, Time now);
+// Includes GPUs that currently cannot be read.
+std::vector<const device::ObservedGpu*> AllGpus(const NodeDevices& devices);
+
+// By UUID: complete instances, and GPUs without MIG.
+std::map<std::string, std::string> ResourcesOf(const NodeDevices& devices);
+
+// Pods may request any number. Larger numbers than a node can have are clamped.
+int64_t CountOf(const Quantity& amount);
+
+// True if a kubelet has admitted the pod and given it its devices: only kubelets write this
+// condition, and they write it with the first status.
+bool IsAdmitted(const cluster::Pod& pod);
 
 // GPUs by index as last read, and the time.
 using LastRead = std::map<int, std::pair<device::ObservedGpu, Time>>;

@@ -36,15 +36,48 @@ Result<NodeAndPods> Observer::ReadUncached(kube::Client& client) {
   return fresh;
 }
 
+void Observer::OnPods(const reconcile::Changes& changes) {
+  for (const auto& [before, after] : changes.pods) {
+    if (before == nullptr || !before->Finished()) continue;
+    const bool deleted = after == nullptr || after->meta.uid != before->meta.uid;
+    if (deleted) ended_[before->meta.uid] = before->Key();
+  }
+}
+
 Result<NodeDevices> Observer::ReadDevices(const SharingSettings& settings,
+                                          const cluster::Node& node,
                                           std::span<const std::shared_ptr<const cluster::Pod>> pods,
                                           bool healthy, Time now) {
+  // 1. Read driver and kubelet.
   backend_.GiveWhole(settings.hybrid);
-  NOS_ASSIGN(NodeDevices devices, Observe(backend_, pod_resources_, catalogue_, settings));
+  Result<NodeDevices> read = Observe(backend_, pod_resources_, catalogue_, settings);
+  failed_ |= !read.ok();
+  if (!read.ok()) return read;
+  NodeDevices devices = std::move(read).value();
   unreadable_may_return_ = KeepUnreadable(devices, last_read_, healthy, options_.unreadable, now);
   if (options_.health != nullptr) Mark(devices, options_.health->Conditions());
-  holders_ = RestoreHolders(devices, holders_, pods, now);
+  // 2. Complete the list of holders.
+  if (std::exchange(failed_, false)) RestartGracePeriods(now);
+  if (!holders_) holders_ = ReportedHolders(node, devices, pods, catalogue_);
+  DepartedPods departed{ended_, std::nullopt};
+  if (options_.cgroups != nullptr && HasDeparted(*holders_, pods)) {
+    Result<std::map<std::string, bool>> cgroups = options_.cgroups->Read();
+    if (cgroups.ok()) departed.cgroups = std::move(cgroups).value();
+  }
+  holders_ = RestoreHolders(devices, *holders_, pods, departed, now);
+  std::erase_if(ended_, [&](const auto& ended) {
+    return std::ranges::none_of(
+        *holders_, [&](const auto& holder) { return holder.second.pod == ended.second; });
+  });
   return devices;
+}
+
+// A kubelet that did not answer may not have run: it ended no container then.
+void Observer::RestartGracePeriods(Time now) {
+  if (!holders_) return;
+  for (auto& [uuid, holder] : *holders_) {
+    if (holder.missing != Time{}) holder.missing = now;
+  }
 }
 
 void Observer::Forget(int gpu, const std::string& uuid) {

@@ -2,7 +2,8 @@
 //
 //   Observer observer(name, catalogue, backend, pod_resources, {.unreadable = seconds(5)});
 //   const auto node = observer.CachedNode(view);           // never older than our own writes
-//   NOS_ASSIGN(NodeDevices devices, observer.ReadDevices(settings, pods, true, now));
+//   observer.OnPods(*view.changes);
+//   NOS_ASSIGN(NodeDevices devices, observer.ReadDevices(settings, *node, pods, true, now));
 //   NOS_ASSIGN(const NodeAndPods fresh, observer.ReadUncached(client));
 //
 // It remembers what driver and kubelet reported before, because both forget for a moment: a GPU
@@ -10,16 +11,20 @@
 // ended. Owned by one thread; the references outlive it.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "agent/node/devices.h"
+#include "agent/node/holders.h"
 #include "cluster/objects.h"
 #include "device/actuator.h"
 #include "kube/client.h"
+#include "kubelet/pod_cgroups.h"
 #include "reconcile/read_your_writes.h"
 #include "reconcile/reconciler.h"
 
@@ -36,6 +41,7 @@ class Observer {
     // How long a GPU that cannot be read keeps its last known state.
     Duration unreadable{};
     const device::GpuHealth* health = nullptr;  // null: the driver reports no health
+    kubelet::PodCgroups* cgroups = nullptr;     // null: they cannot be seen
   };
 
   Observer(std::string node, const gpu::Catalogue& catalogue, device::Backend& backend,
@@ -49,10 +55,12 @@ class Observer {
   // Records the node that this agent has just written.
   void Wrote(std::shared_ptr<const cluster::Node> node) { written_.Wrote(std::move(node)); }
 
+  // Which pods had ended before they were deleted.
+  void OnPods(const reconcile::Changes& changes);
   // Reads driver and kubelet. `pods`: bound to the node; they complete the kubelet's list of
   // holders. `healthy`: GPUs that cannot be read count as healthy until they are given up. Error:
   // kUnavailable if one of them does not answer.
-  Result<NodeDevices> ReadDevices(const SharingSettings& settings,
+  Result<NodeDevices> ReadDevices(const SharingSettings& settings, const cluster::Node& node,
                                   std::span<const std::shared_ptr<const cluster::Pod>> pods,
                                   bool healthy, Time now);
   // True if a GPU could not be read by the last ReadDevices but has not been given up yet:
@@ -63,13 +71,17 @@ class Observer {
   void Forget(int gpu, const std::string& uuid);
 
  private:
+  void RestartGracePeriods(Time now);
+
   const std::string node_;
   const gpu::Catalogue& catalogue_;
   device::Backend& backend_;
   kubelet::PodResources& pod_resources_;
   const Options options_;
   reconcile::ReadYourWrites<cluster::Node> written_;
-  Holders holders_;  // as last observed
+  std::optional<Holders> holders_;            // as last observed; none before the first time
+  std::map<std::string, std::string> ended_;  // DepartedPods::ended, of pods in holders_
+  bool failed_ = false;                       // the last reading
   LastRead last_read_;
   bool unreadable_may_return_ = false;
 };

@@ -23,6 +23,7 @@
 #include "device/describe.h"
 #include "device/shared_backend.h"
 #include "kube/metered_transport.h"
+#include "kubelet/pod_cgroups.h"
 #include "kubelet/pod_resources_client.h"
 #include "reconcile/metrics.h"
 #include "telemetryreporter/sample_text.h"
@@ -252,9 +253,11 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   // Claims that are left from when they were enabled are served until they end.
   const bool serves = config.claims.enabled || !claims.Released();
   // 4. Create the reconciler. Telemetry and probes start last: they read all of the above.
-  agent::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),
-                     {&health, &metrics, strategy.rules(), modes,
-                      [&] { return config.plugins.Handover(); }, serves ? &claims : nullptr});
+  kubelet::CgroupFolder cgroups;
+  agent::Agent agent(
+      config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),
+      {&health, &metrics, strategy.rules(), modes, [&] { return config.plugins.Handover(); },
+       &cgroups, serves ? &claims : nullptr});
   reconcile::MeteredReconciler reconciler(agent, "agent", metrics);
   reconcile::RunnerOptions options = reconcile::ForNode(flags.node);
   options.relist_every = config.daemon.relist_every;

@@ -1,6 +1,9 @@
 // The agent's two unix sockets to the kubelet, with injected faults. One thread.
 #pragma once
 
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "kubelet/device_plugin.h"
@@ -29,6 +32,7 @@ class FaultyKubelet final : public kubelet::DevicePlugin, public kubelet::PodRes
     return resources_.List();
   }
 
+  void Avoid(std::set<std::string> device_ids) override { plugin_.Avoid(std::move(device_ids)); }
   Result<std::vector<kubelet::OfferedDevice>> Allocatable() override {
     NOS_RETURN_IF_ERROR(Reach(faults_.rates().offer_failed));
     return resources_.Allocatable();

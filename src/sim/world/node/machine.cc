@@ -92,6 +92,7 @@ void Machine::MakeAgent(bool shares) {
                                                .reset_pauses = times_.reset_pauses,
                                                .parts = MigPartsHere()});
         if (shares) extras.health = &health_;
+        extras.cgroups = kubelet_.get();
         return std::make_unique<agent::Agent>(times_.agent, name_, env_.catalogue, *plain_,
                                               *sockets_, *sockets_, extras);
       },

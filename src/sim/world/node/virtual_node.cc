@@ -192,13 +192,23 @@ std::vector<std::string> VirtualNode::FreeDevices(const cluster::Pod& pod,
   std::vector<std::string> free;
   for (const auto& device : offered_) {
     if (device.resource != resource || !device.healthy) continue;
-    if (Holder(device.device_id) != nullptr) continue;
+    if (IsAllocated(device.device_id)) continue;
     const bool wanted = pinned == pinned_.end() ||
                         std::count(pinned->second.begin(), pinned->second.end(), device.device_id);
     if (wanted) free.push_back(device.device_id);
   }
   random_.Shuffle(free);
+  std::ranges::stable_partition(free,
+                                [&](const std::string& id) { return !avoided_.contains(id); });
   return free;
+}
+
+bool VirtualNode::IsAllocated(std::string_view device_id) const {
+  return std::ranges::any_of(pods_, [&](const auto& entry) {
+    const RunningPod& pod = entry.second;
+    return pod.pod != nullptr &&
+           std::ranges::count(pod.devices, device_id, &kubelet::DeviceAssignment::device_id) > 0;
+  });
 }
 
 const VirtualNode::RunningPod* VirtualNode::Holder(std::string_view device_id) const {
@@ -306,6 +316,7 @@ Result<std::vector<kubelet::DeviceAssignment>> VirtualNode::List() {
   if (down_until_ || removed_) return Status(Code::kUnavailable, "the kubelet is not running");
   Devices held;
   for (const auto& [uid, pod] : pods_) {
+    if (pod.pod == nullptr) continue;
     for (const auto& device : pod.devices) {
       if (!IsOf(pod.ending, device)) held.push_back(device);
     }
@@ -318,6 +329,15 @@ Result<std::vector<kubelet::OfferedDevice>> VirtualNode::Allocatable() {
   std::vector<kubelet::OfferedDevice> healthy(offered_.begin(), offered_.end());
   std::erase_if(healthy, [](const auto& device) { return !device.healthy; });
   return healthy;
+}
+
+Result<std::map<std::string, bool>> VirtualNode::Read() {
+  if (down_until_ || removed_) return Status(Code::kNotFound, "the node is down");
+  std::map<std::string, bool> cgroups;
+  for (const auto& [uid, pod] : pods_) {
+    if (pod.stage != Stage::kFinished) cgroups[uid] = true;
+  }
+  return cgroups;
 }
 
 void VirtualNode::Reboot() {

@@ -6,8 +6,13 @@
 //   devices of each extended resource, any that are offered and not held. A pod that cannot get
 //   them fails for good: "UnexpectedAdmissionError" for devices, "OutOfcpu" and the like for other
 //   resources (kubernetes pkg/kubelet/cm/devicemanager, pkg/kubelet/lifecycle).
-// - A device is held from admission until the pod's containers have stopped. The pod resources API
-//   does not report devices that init containers have beyond those of the others; they are free
+// - A device is held from admission until the pod's containers have stopped. But if the pod's
+// object
+//   is gone before, as after a deletion by force, the kubelet takes its devices for free at once,
+//   and only the pod's cgroup shows that it still runs (kubernetes 1.34.2,
+//   pkg/kubelet/kubelet_pods.go, GetActivePods).
+// - The pod resources API does not report devices that init containers have beyond those of the
+// others; they are free
 //   once the init containers have ended, although a real kubelet keeps them for the pod (kubernetes
 //   pkg/kubelet/cm/devicemanager).
 // - A pod with resource claims starts only after all its claims are allocated, reserved for it and
@@ -39,6 +44,7 @@
 #include "kube/cache.h"
 #include "kube/client.h"
 #include "kubelet/device_plugin.h"
+#include "kubelet/pod_cgroups.h"
 #include "kubelet/pod_resources.h"
 #include "sim/specs.h"
 #include "sim/world/events/actor.h"
@@ -60,7 +66,10 @@ struct KubeletTimes {
   Duration claims_retry = std::chrono::seconds(10);
 };
 
-class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kubelet::PodResources {
+class VirtualNode final : public Actor,
+                          public kubelet::DevicePlugin,
+                          public kubelet::PodResources,
+                          public kubelet::PodCgroups {
  public:
   enum class Stage { kAdmitted, kRunning, kStopping, kFinished };
   struct RunningPod {
@@ -88,6 +97,8 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override;
   Result<std::vector<kubelet::DeviceAssignment>> List() override;
   Result<std::vector<kubelet::OfferedDevice>> Allocatable() override;
+  void Avoid(std::set<std::string> device_ids) override { avoided_ = std::move(device_ids); }
+  Result<std::map<std::string, bool>> Read() override;
 
   // Stops everything at once; the node answers again after KubeletTimes::boot.
   void Reboot();
@@ -113,7 +124,7 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   void OnWithdrawal(std::function<void(const kubelet::OfferedDevice&)> call) {
     on_withdrawal_ = std::move(call);
   }
-  // The pod that holds a device; null if there is none.
+  // The pod whose containers have a device, whatever the kubelet takes for free; null if none.
   const RunningPod* Holder(std::string_view device_id) const;
 
  private:
@@ -131,6 +142,7 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   std::optional<Refusal> CheckResources(const cluster::Pod& pod) const;
   // All or none.
   std::optional<Refusal> TakeDevices(const cluster::Pod& pod, Devices& taken);
+  bool IsAllocated(std::string_view device_id) const;
   std::vector<std::string> FreeDevices(const cluster::Pod& pod, std::string_view resource);
   void Stop(RunningPod& pod);
   bool Advance();
@@ -155,6 +167,7 @@ class VirtualNode final : public Actor, public kubelet::DevicePlugin, public kub
   std::map<std::string, RunningPod> pods_;
   std::set<kubelet::OfferedDevice> offered_;
   std::set<std::string> ever_offered_;  // resources
+  std::set<std::string> avoided_;       // device ids
   std::function<void(const kubelet::OfferedDevice&)> on_withdrawal_;
   std::map<std::string, std::vector<std::string>> pinned_;
   bool registered_ = false, removed_ = false;

@@ -1,0 +1,275 @@
+#include "agent/node/holders.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/node/divided_instances.h"
+#include "cluster/annotations.h"
+#include "gpu/shares.h"
+
+namespace nos::agent {
+namespace {
+
+// A kubelet lists its pods about a second after it has begun to answer.
+constexpr Duration kKubeletStarts = std::chrono::milliseconds(1500);
+// Kubelets give containers no less time to end (kubernetes 1.34.2, pkg/kubelet/kuberuntime,
+// minimumGracePeriodInSeconds).
+constexpr Duration kLeastGrace = std::chrono::seconds(2);
+// After the grace period: the kubelet hears of the deletion, kills and cleans up.
+constexpr Duration kKillTakes = std::chrono::seconds(10);
+constexpr int64_t kMostGrace = int64_t{24} * 3600;          // seconds
+constexpr Duration kUsualGrace = std::chrono::seconds(30);  // the API server's default
+
+using Pods = std::span<const std::shared_ptr<const cluster::Pod>>;
+using Alive = std::map<std::string, const cluster::Pod*>;  // by "ns/name"
+
+bool RunsInitContainers(const cluster::Pod& pod) {
+  const cluster::Condition* initialized = pod.FindCondition("Initialized");
+  return initialized != nullptr && initialized->status != "True";
+}
+
+// Devices of a pod that kubelets list: those of containers that keep running.
+std::map<std::string, int64_t> ToBeListed(const cluster::Pod& pod) {
+  std::map<std::string, int64_t> devices;
+  const auto add = [&](const cluster::Container& container) {
+    cluster::ResourceList asked = container.limits;
+    for (const auto& [resource, amount] : container.requests) asked[resource] = amount;
+    for (const auto& [resource, amount] : asked) devices[resource] += CountOf(amount);
+  };
+  for (const cluster::Container& container : pod.containers) add(container);
+  for (const cluster::Container& container : pod.init_containers) {
+    if (container.restart_always) add(container);
+  }
+  return devices;
+}
+
+// Resources of which an admitted pod may hold more than the kubelet lists. While init containers
+// run that request more, the listed devices never suffice: they may belong to an earlier pod of the
+// same name.
+std::set<std::string> Unlisted(const NodeDevices& devices, const Alive& pods) {
+  std::set<std::string> unlisted;
+  for (const auto& [key, pod] : pods) {
+    if (!IsAdmitted(*pod)) continue;
+    std::map<std::string, int64_t> expected = ToBeListed(*pod);
+    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
+      const bool hidden = RunsInitContainers(*pod) && expected[resource] < CountOf(amount);
+      if (hidden || devices.Listed(key, resource) < expected[resource]) unlisted.insert(resource);
+    }
+  }
+  return unlisted;
+}
+
+// By resource: the number of shares, parts of instances, and on hybrid nodes whole GPUs and time
+// slices, that pods hold beyond the listed devices that no listed pod holds.
+std::map<std::string, int64_t> UnseenShares(const NodeDevices& devices, const Alive& pods,
+                                            const std::set<std::string>& unlisted,
+                                            const std::map<std::string, std::string>& resources) {
+  std::map<std::string, int64_t> unseen;
+  const bool hybrid = std::ranges::any_of(
+      AllGpus(devices), [](const device::ObservedGpu* gpu) { return gpu->mode.has_value(); });
+  for (const std::string& resource : unlisted) {
+    const bool whole = resource == gpu::kWholeGpu || resource == gpu::kTimeSlice;
+    const bool share = gpu::IsShareResource(resource) || gpu::IsPartResource(resource);
+    if (share || (hybrid && whole)) unseen[resource] = 0;
+  }
+  for (auto& [resource, count] : unseen) {
+    for (const auto& [key, pod] : pods) {
+      if (!IsAdmitted(*pod)) continue;
+      std::map<std::string, int64_t> held = ToBeListed(*pod);
+      const cluster::ResourceList asked = cluster::PodRequests(*pod);
+      const auto all = asked.find(resource);
+      if (RunsInitContainers(*pod) && all != asked.end()) held[resource] = CountOf(all->second);
+      count += std::max<int64_t>(0, held[resource] - devices.Listed(key, resource));
+    }
+    for (const auto& [uuid, of] : resources) {
+      if (of == resource && !devices.holders.contains(uuid)) --count;
+    }
+  }
+  std::erase_if(unseen, [](const auto& entry) { return entry.second <= 0; });
+  return unseen;
+}
+
+const cluster::Pod* Find(const Alive& pods, const std::string& key) {
+  const auto pod = pods.find(key);
+  return pod == pods.end() ? nullptr : pod->second;
+}
+
+// The pods that hold the listed devices. The kubelet lists only names, and successive pods may have
+// the same name. Devices listed before the pod is admitted may belong to an earlier pod of that
+// name.
+Holders Attribute(const NodeDevices& devices, const Holders& seen, const Alive& pods) {
+  Holders holders;
+  for (const auto& [uuid, key] : devices.holders) {
+    Holder& holder = holders[uuid] = {key, "", {}};
+    if (const cluster::Pod* pod = Find(pods, key)) {
+      if (IsAdmitted(*pod)) holder.uid = pod->meta.uid;
+      holder.grace = std::chrono::seconds(std::clamp<int64_t>(pod->grace_seconds, 0, kMostGrace));
+    } else if (const auto before = seen.find(uuid);
+               before != seen.end() && before->second.pod == key) {
+      holder.uid = before->second.uid;  // the kubelet lists the device until the pod has ended
+      holder.grace = before->second.grace;
+    }
+  }
+  return holders;
+}
+
+// Devices that a pod was seen to hold and that the kubelet does not list now. A pod whose devices
+// are all listed is skipped: it was probably confused with an earlier pod of its name.
+Holders RememberedOfPods(const NodeDevices& devices, const Holders& seen, const Alive& pods,
+                         const std::map<std::string, std::string>& resources) {
+  Holders remembered;
+  for (const auto& [uuid, holder] : seen) {
+    const cluster::Pod* pod = Find(pods, holder.pod);
+    const bool same = pod != nullptr && !holder.uid.empty() && holder.uid == pod->meta.uid;
+    if (!same || !resources.contains(uuid) || devices.holders.contains(uuid)) continue;
+    const std::string& resource = resources.at(uuid);
+    const bool lacks = devices.Listed(holder.pod, resource) < ToBeListed(*pod)[resource];
+    if (lacks) remembered[uuid] = holder;
+  }
+  return remembered;
+}
+
+// True if the pod has its object, or had it until it ended.
+bool IsAccounted(const Holder& holder, Pods pods, const DepartedPods& departed) {
+  const auto is_holder = [&](const std::string& key, const std::string& uid) {
+    return key == holder.pod && (holder.uid.empty() || holder.uid == uid);
+  };
+  return std::ranges::any_of(
+             pods, [&](const auto& pod) { return is_holder(pod->Key(), pod->meta.uid); }) ||
+         std::ranges::any_of(departed.ended,
+                             [&](const auto& one) { return is_holder(one.second, one.first); });
+}
+
+// UIDs as cgroups have them.
+std::set<std::string> CgroupUids(Pods pods) {
+  std::set<std::string> uids;
+  for (const auto& pod : pods) {
+    uids.insert(pod->meta.uid);
+    const auto hash = pod->meta.annotations.find("kubernetes.io/config.mirror");
+    if (hash != pod->meta.annotations.end()) uids.insert(hash->second);  // a static pod
+  }
+  return uids;
+}
+
+enum class Cgroup { kUnknown, kGone, kEmpty, kInUse };
+
+// The cgroup of the pod; if its UID is unknown, of all pods that the API server does not have.
+Cgroup CgroupOf(const Holder& holder, Pods pods, const DepartedPods& departed) {
+  if (!departed.cgroups) return Cgroup::kUnknown;
+  const std::set<std::string> others =
+      holder.uid.empty() ? CgroupUids(pods) : std::set<std::string>();
+  Cgroup state = Cgroup::kGone;
+  for (const auto& [uid, in_use] : *departed.cgroups) {
+    if (holder.uid.empty() ? others.contains(uid) : holder.uid != uid) continue;
+    if (in_use) return Cgroup::kInUse;
+    state = Cgroup::kEmpty;
+  }
+  return state;
+}
+
+// True if a container of the pod, which has vanished, may still run.
+bool MayRun(const Holder& holder, Pods pods, const DepartedPods& departed, Time now) {
+  switch (CgroupOf(holder, pods, departed)) {
+    case Cgroup::kInUse:
+      return true;
+    case Cgroup::kGone:  // or not made yet
+      return now < holder.missing + kLeastGrace;
+    case Cgroup::kEmpty:
+    case Cgroup::kUnknown:
+      break;
+  }
+  return now < holder.missing + std::max(*holder.grace, kLeastGrace) + kKillTakes;
+}
+
+// Devices of pods that were deleted before they had ended. `starting`: the kubelet may have just
+// started, so that even pods without object may have devices.
+Holders RememberedOfVanished(const NodeDevices& devices, const Holders& seen, Pods pods,
+                             const std::map<std::string, std::string>& resources, bool starting,
+                             const DepartedPods& departed, Time now) {
+  Holders remembered;
+  for (const auto& [uuid, before] : seen) {
+    if (!resources.contains(uuid) || devices.holders.contains(uuid)) continue;
+    if (IsAccounted(before, pods, departed)) continue;
+    Holder holder = before;
+    if (holder.missing == Time{}) holder.missing = now;
+    const bool holds = holder.grace ? MayRun(holder, pods, departed, now)
+                                    : starting && now < holder.missing + kKubeletStarts;
+    if (holds) remembered[uuid] = std::move(holder);
+  }
+  return remembered;
+}
+
+}  // namespace
+
+Holders RestoreHolders(NodeDevices& devices, const Holders& seen, Pods pods,
+                       const DepartedPods& departed, Time now) {
+  const bool lists_nothing = devices.listed.empty();
+  Alive alive;
+  for (const auto& pod : pods) {
+    if (!pod->Finished()) alive[pod->Key()] = pod.get();
+  }
+  const std::map<std::string, std::string> resources = ResourcesOf(devices);
+  Holders holders = Attribute(devices, seen, alive);
+  for (const auto& [uuid, holder] : holders) {
+    const cluster::Pod* pod = Find(alive, holder.pod);
+    const bool theirs = pod != nullptr && holder.uid != pod->meta.uid;
+    if (theirs && resources.contains(uuid)) --devices.listed[{holder.pod, resources.at(uuid)}];
+  }
+  const Holders remembered = RememberedOfPods(devices, seen, alive, resources);
+  for (const auto& [uuid, holder] : remembered) {
+    devices.holders[uuid] = holder.pod;
+    ++devices.listed[{holder.pod, resources.at(uuid)}];
+    holders[uuid] = holder;
+  }
+  const bool starting = lists_nothing || !remembered.empty();
+  for (const auto& [uuid, holder] :
+       RememberedOfVanished(devices, seen, pods, resources, starting, departed, now)) {
+    // The name may be that of another pod by now.
+    devices.holders[uuid] = Find(alive, holder.pod) == nullptr ? holder.pod : "";
+    devices.unhealthy.insert(uuid);
+    holders[uuid] = holder;
+  }
+  const std::set<std::string> unlisted = Unlisted(devices, alive);
+  for (const auto& [uuid, resource] : resources) {
+    if (unlisted.contains(resource) && !devices.holders.contains(uuid))
+      devices.doubtful.insert(uuid);
+  }
+  const bool slices = unlisted.contains(std::string(gpu::kTimeSlice));
+  // A leftover time slice may hold the whole GPU.
+  for (const std::string& uuid : devices.undivided) {
+    if (slices && !devices.holders.contains(uuid)) devices.doubtful.insert(uuid);
+  }
+  const std::map<std::string, int64_t> unseen = UnseenShares(devices, alive, unlisted, resources);
+  devices.unseen_shares = !unseen.empty();
+  DoubtInstancesOfParts(unseen, devices);
+  return holders;
+}
+
+Holders ReportedHolders(const cluster::Node& node, const NodeDevices& devices, Pods pods,
+                        const gpu::Catalogue& catalogue) {
+  std::set<std::string> known;
+  for (const auto& pod : pods) known.insert(pod->Key());
+  Holders holders;
+  for (const cluster::Gpu& reported : cluster::ReadNodeGpus(node, catalogue).gpus) {
+    const auto observed =
+        std::ranges::find(devices.gpus, reported.index, &device::ObservedGpu::index);
+    if (observed == devices.gpus.end()) continue;
+    for (const cluster::Instance& instance : reported.instances) {
+      if (instance.pod.empty() || known.contains(instance.pod)) continue;
+      const std::string& profile = reported.model->profile(instance.placement.profile).name;
+      for (const device::GpuInstance& now : observed->instances) {
+        if (now.profile != profile || now.start != instance.placement.start) continue;
+        if (now.complete) holders[now.uuid] = {instance.pod, "", {}, kUsualGrace};
+      }
+    }
+  }
+  return holders;
+}
+
+bool HasDeparted(const Holders& seen, Pods pods) {
+  return std::ranges::any_of(seen, [&](const auto& holder) {
+    return holder.second.grace && !IsAccounted(holder.second, pods, {});
+  });
+}
+
+}  // namespace nos::agent
