@@ -123,6 +123,8 @@ void MpsSharing::Describe(ConfigFields& fields, DevicePlugins& plugins) {
       "shmFolder", options.shm_folder,
       "Folder on the host that daemons and containers mount as /dev/shm. Empty: pods must set "
       "hostIPC.");
+  fields.Number("shmMiB", options.shm_mib, 16, int64_t{1} << 20,
+                "Size of that folder in MiB, for all containers together: more cannot be written.");
   fields.Flag(
       "multiUser", options.control.multi_user,
       "If true, all users share one MPS server and its faults. If false, pods of other users "

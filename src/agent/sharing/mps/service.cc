@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "agent/sharing/mps/limited_folder.h"
 #include "base/log.h"
 
 namespace nos::agent {
@@ -18,10 +19,21 @@ bool StartsFirst(const device::MpsState& state) {
   return state.phase == kStarting && state.starts <= 1;
 }
 
+constexpr const char* kSharedMemory = "/dev/shm";
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kPipesMib = 16;  // sockets, locks and process ids
+
+void LimitOrWarn(const std::string& folder, int64_t mib, int mode) {
+  if (const Status limited = LimitFolder(folder, mib * kMiB, mode); !limited.ok()) {
+    Log(LogLevel::kWarn, "failed to limit the size of a folder that MPS clients can fill",
+        {{"folder", folder}, {"error", limited.message()}});
+  }
+}
+
 // The host's folder is new and belongs to root. Clients of all users share memory there, as in
 // every /dev/shm.
 void OpenSharedMemory() {
-  if (chmod("/dev/shm", 01777) == 0) return;
+  if (chmod(kSharedMemory, 01777) == 0) return;
   Log(LogLevel::kWarn, "failed to open /dev/shm for MPS clients of all users",
       {{"error", std::generic_category().message(errno)}});
 }
@@ -29,7 +41,11 @@ void OpenSharedMemory() {
 }  // namespace
 
 void MpsService::Start(const ModeContext& context) {
-  if (!options_.shm_folder.empty()) OpenSharedMemory();
+  LimitOrWarn(options_.control.folder, kPipesMib, 0755);
+  if (!options_.shm_folder.empty()) {
+    LimitOrWarn(kSharedMemory, options_.shm_mib, 01777);
+    OpenSharedMemory();
+  }
   options_.control.daemon.on_change = context.look;
   own_ = std::make_unique<device::MpsControl>(options_.control, context.health);
   control_ = own_.get();

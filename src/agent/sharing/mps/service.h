@@ -8,6 +8,7 @@
 // serves the GPUs. Owned by the agent's thread; Grants() may be called by others.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
@@ -24,6 +25,7 @@ struct MpsServiceOptions {
   bool enabled = false;
   bool by_memory = false;  // limits multiprocessors in proportion to memory
   std::string shm_folder{};
+  int64_t shm_mib = 1024;  // size of that folder
   device::MpsControlOptions control{};
 };
 
