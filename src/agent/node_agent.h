@@ -127,6 +127,7 @@ class Agent final : public reconcile::Reconciler {
                                   bool offered, kube::Client& client, Time now);
   Status Report(const ObservedState& round, const std::optional<reconcile::PlanResult>& result,
                 kube::Client& client, Time now);
+  bool HandoverFails() const;
   Status ReportHandover(const cluster::Node& node, kube::Client& client, Time now);
   std::vector<cluster::Gpu> ReportedGpus(const ObservedState& round) const;
   reconcile::PlanResult ResultOf(const device::Progress& progress,

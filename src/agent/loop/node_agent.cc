@@ -10,6 +10,8 @@
 namespace nos::agent {
 namespace {
 
+// A kubelet that starts takes less.
+constexpr Duration kOfferTakes = std::chrono::minutes(1);
 constexpr std::string_view kDevicePrefix = "nvidia.com/";  // of resources of device plugins
 
 bool HasSpec(const cluster::Node& node, int gpu) {
@@ -84,6 +86,9 @@ reconcile::ReconcileResult Agent::Reconcile(const std::string&, const reconcile:
     if (Status shown = ReportHandover(*round->node, client, now); !shown.ok()) {
       return ReconcileResult::Failed(std::move(shown));
     }
+    if (!HandoverFails()) {
+      reporter_.AnnounceOffer(*round->node, offered, kOfferTakes, client, now);
+    }
     return ReconcileResult::Failed(std::move(offered));
   }
   // 3. Update the node's allocatable. Instances to destroy stop counting, which starts their drain.
@@ -100,7 +105,7 @@ reconcile::ReconcileResult Agent::Reconcile(const std::string&, const reconcile:
   if (!withdraws) offered = offer_.OfferToReader(round->devices, rules_.LeftOut(round->unwanted));
   // 6. The plan has ended or waits: report the state and the plan's result.
   ReconcileResult rest = Rest(progress, *round, offered.ok(), client, now);
-  reporter_.AnnounceOffer(*round->node, offered, client, now);
+  reporter_.AnnounceOffer(*round->node, offered, std::nullopt, client, now);
   if (!rest.error.ok() || offered.ok()) return rest;
   // The kubelet sends no notification when it has read a list.
   const bool passes = offered.code() == Code::kUnavailable;
@@ -360,6 +365,12 @@ Status Agent::Report(const ObservedState& round, const std::optional<reconcile::
 Status Agent::ReportHandover(const cluster::Node& node, kube::Client& client, Time now) {
   const auto wanted = extras_.handover ? extras_.handover() : std::nullopt;
   return wanted ? reporter_.WriteHandover(node, *wanted, client, now) : Status::Ok();
+}
+
+// It has its own condition and Event.
+bool Agent::HandoverFails() const {
+  const auto shown = extras_.handover ? extras_.handover() : std::nullopt;
+  return shown && shown->status == "False";
 }
 
 // The GPUs that the partitioner may plan on.

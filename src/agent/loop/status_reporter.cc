@@ -147,8 +147,12 @@ void StatusReporter::AnnounceIgnored(const cluster::Node& node,
 }
 
 void StatusReporter::AnnounceOffer(const cluster::Node& node, const Status& offered,
-                                   kube::Client& client, Time now) {
-  const bool passes = offered.ok() || offered.code() == Code::kUnavailable;
+                                   std::optional<Duration> patience, kube::Client& client,
+                                   Time now) {
+  const bool unavailable = offered.code() == Code::kUnavailable;
+  unavailable_since_ = unavailable ? unavailable_since_.value_or(now) : std::optional<Time>();
+  const bool passes =
+      offered.ok() || (unavailable && (!patience || now < *unavailable_since_ + *patience));
   std::string error = passes ? "" : offered.message();
   if (!error.empty() && error != offer_error_) {
     RecordEvent(node, kube::EventType::kWarning, "DevicesNotOffered",

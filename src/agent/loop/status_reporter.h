@@ -60,9 +60,10 @@ class StatusReporter {
   void AnnounceIgnored(const cluster::Node& node, const std::vector<cluster::Gpu>& gpus,
                        const std::vector<gpu::IgnoredGeometry>& ignored, kube::Client& client,
                        Time now);
-  // An Event if the devices cannot be offered until an administrator acts.
-  void AnnounceOffer(const cluster::Node& node, const Status& offered, kube::Client& client,
-                     Time now);
+  // An Event if the devices cannot be offered until an administrator acts, as it also seems if
+  // kUnavailable lasts for longer than `patience`.
+  void AnnounceOffer(const cluster::Node& node, const Status& offered,
+                     std::optional<Duration> patience, kube::Client& client, Time now);
   void AnnounceFailure(const cluster::Node& node, const device::Operation& operation,
                        const Status& error, kube::Client& client, Time now);
 
@@ -83,6 +84,7 @@ class StatusReporter {
   std::set<std::string> ignored_;
   std::vector<PodViolation> violations_;
   std::string offer_error_;
+  std::optional<Time> unavailable_since_;  // of the offer
 };
 
 }  // namespace nos::agent

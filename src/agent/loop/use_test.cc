@@ -316,6 +316,15 @@ TEST_F(AgentUseTest, PublishesMissingPluginOnNodeOnce) {
   EXPECT_EQ(Annotation("status-partitioning-plan"), "7");
 }
 
+TEST_F(AgentUseTest, PublishesOfferThatKubeletDoesNotReadAfterAMinute) {
+  kubelet_.mute = true;
+  kubelet_reports_ = false;
+  Apply("7", {{0, "1g.5gb@0,1g.5gb@1,1g.5gb@2"}}, seconds(50));
+  EXPECT_EQ(Events(), "") << "a kubelet that starts takes its time";
+  Run(seconds(300));
+  EXPECT_EQ(Events(), "DevicesNotOffered: Failed to offer devices of Node: no answer\n");
+}
+
 TEST_F(AgentTest, KeepsIncompleteInstanceThatAnotherToolMayBeCreating) {
   Plan("7", {{0, "3g.20gb@4"}});
   fault_ = [](const device::SimAttempt&) { return device::SimFault::kCrashBetween; };
