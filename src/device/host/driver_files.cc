@@ -62,6 +62,21 @@ bool Exists(const fs::path& path) {
   return fs::exists(path, error);
 }
 
+// The file that this path names below the root, after links as the host follows them, for example
+// through /etc/alternatives (Debian). "": there is none, or a link leaves the root.
+std::string FollowLinks(const fs::path& root, fs::path path) {
+  constexpr int kMaxLinks = 40;  // as the kernel has it (path_resolution(7))
+  std::error_code error;
+  for (int links = 0; links < kMaxLinks; ++links) {
+    if (!fs::is_symlink(root / path, error)) return Exists(root / path) ? path.string() : "";
+    const fs::path target = fs::read_symlink(root / path, error);
+    const bool absolute = target.is_absolute();
+    path = absolute ? target.relative_path() : (path.parent_path() / target).lexically_normal();
+    if (path.empty() || *path.begin() == "..") return "";
+  }
+  return "";
+}
+
 // Where this process sees the host's "/dev/nvidia0".
 fs::path OnThisSide(const std::string& path, const HostFolders& host) {
   return fs::path(host.dev) / fs::path(path).lexically_relative("/dev");
@@ -252,9 +267,9 @@ class Finder {
   }
   void AddProgram(const std::string& name) {
     for (const char* folder : kProgramFolders) {
-      const std::string path = fmt::format("{}/{}", folder, name);
-      if (!Exists(root_ / path)) continue;
-      files_.mounts.push_back({OnHost(path), "/usr/bin/" + name});
+      const std::string file = FollowLinks(root_, fmt::format("{}/{}", folder, name));
+      if (file.empty()) continue;
+      files_.mounts.push_back({OnHost(file), "/usr/bin/" + name});
       return;
     }
   }

@@ -40,6 +40,29 @@ TEST_F(DriverFilesTest, LibrariesHaveEveryNameThatProgramsLoad) {
   EXPECT_EQ(files->hook, "");
 }
 
+// Their targets are names on the host, not in this process.
+TEST_F(DriverFilesTest, FollowsLinksOfPrograms) {
+  Driver("usr/lib/x86_64-linux-gnu/nvidia/current");
+  File("root/usr/lib/nvidia/current/nvidia-smi");
+  File("root/etc/alternatives/readme");
+  Link("root/etc/alternatives/nvidia--nvidia-smi", "/usr/lib/nvidia/current/nvidia-smi");
+  std::filesystem::remove(root_ / "root/usr/bin/nvidia-smi");
+  Link("root/usr/bin/nvidia-smi", "/etc/alternatives/nvidia--nvidia-smi");
+  Link("root/usr/bin/nvidia-debugdump", "../lib/nvidia/current/nvidia-smi");
+  Link("root/usr/bin/nvidia-cuda-mps-control", "../../../../outside");
+  Link("root/usr/bin/nvidia-cuda-mps-server", "nvidia-cuda-mps-server");
+  File("outside");
+  const auto files = FindDriverFiles(host_);
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  for (const char* name : {"nvidia-smi", "nvidia-debugdump"}) {
+    EXPECT_THAT(files->mounts, Contains(DriverFile{"/usr/lib/nvidia/current/nvidia-smi",
+                                                   std::string("/usr/bin/") + name}));
+  }
+  for (const DriverFile& file : files->mounts) {
+    EXPECT_THAT(file.container_path, Not(HasSubstr("mps"))) << file.host_path;
+  }
+}
+
 TEST_F(DriverFilesTest, DriverMayLieBelowARootOfItsOwn) {
   Driver("usr/lib64");
   host_.driver_host = "/run/nvidia/driver";
