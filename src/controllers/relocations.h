@@ -60,6 +60,7 @@ struct RelocationConfig {
   std::string ns = "nos";                             // namespace of placeholders
   std::string image;                                  // of placeholders
   std::vector<std::string> command;                   // of placeholders; empty: the image's own
+  std::vector<std::string> pull_secrets{};            // imagePullSecrets of placeholders
   Duration hold_timeout = std::chrono::minutes(3);    // until all places are held
   Duration drain_timeout = std::chrono::minutes(15);  // until budgets allow all evictions
   // Until a controller creates the successor.

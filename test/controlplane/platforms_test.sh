@@ -130,6 +130,7 @@ pulling() {
     --set-json 'gpuPartitioner.imagePullSecrets=[{"name":"b"}]'
 }
 for secret in a b c; do expect '^6$' count "^ +- name: $secret$" pulling; done
+expect '^ +imagePullSecrets: a,b,c$' pulling # of placeholder pods
 
 # Architectures of the image.
 expect '^8$' count 'key: kubernetes.io/arch' render "${all[@]}"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "planning/names.h"
 
 namespace nos::cmd {
@@ -110,6 +111,9 @@ void DescribeAutoscaler(ConfigFields& f, AutoscalerFile& file) {
            "Namespace of placeholder pods and of pods that signal demand. Empty: the namespace of "
            "this pod.");
     f.Text("image", file.image, "Image of these pods: the image of nos. Required.");
+    f.Text(
+        "imagePullSecrets", file.pull_secrets,
+        "Names of Secrets of that namespace with which the image is pulled, separated by commas.");
     f.Text("priorityClass", file.place_class,
            "PriorityClass of placeholder pods: with preemptionPolicy Never and a value that no pod "
            "preempts. Empty: the class of the moved pod; kube-scheduler may then preempt for it.");
@@ -152,6 +156,12 @@ controllers::AutoscalerConfig OptionsOf(const AutoscalerFile& file) {
   c.relocations.ns = c.signal.ns = ns;
   c.relocations.image = c.signal.image = file.image;
   c.relocations.command = c.signal.command = command;
+  for (const std::string_view name : Split(file.pull_secrets, ',')) {
+    if (const std::string_view secret = Trim(name); !secret.empty()) {
+      c.relocations.pull_secrets.emplace_back(secret);
+    }
+  }
+  c.signal.pull_secrets = c.relocations.pull_secrets;
   c.relocations.priority_class = file.place_class;
   c.signal.priority_class = file.priority_class;
   return c;

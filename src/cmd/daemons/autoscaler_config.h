@@ -22,6 +22,7 @@ struct AutoscalerFile {
   std::string objective = "pods";
   // Namespace, image and priority classes of placeholders and of pods that signal demand.
   std::string ns, image, priority_class, place_class;
+  std::string pull_secrets;  // of that image, separated by commas
   // Converted by OptionsOf: the controller uses ints and fractions.
   int64_t utilization_threshold_percent = 50, max_concurrent_drains = 3;
   int64_t max_moves_per_pod = 3, max_moves_per_hour = 20, max_moves_per_namespace = 5;

@@ -87,6 +87,7 @@ Json PodSpecOf(const NodePool& pool, const SignalConfig& config) {
         {"runAsUser", 65532},
         {"seccompProfile", {{"type", "RuntimeDefault"}}}}}};
   if (!config.priority_class.empty()) spec["priorityClassName"] = config.priority_class;
+  if (!config.pull_secrets.empty()) spec["imagePullSecrets"] = PullSecrets(config.pull_secrets);
   return spec;
 }
 

@@ -25,11 +25,12 @@ namespace nos::controllers {
 inline constexpr std::string_view kDemandOf = "nos.nebuly.com/demand-of";
 
 struct SignalConfig {
-  std::string ns = "nos";             // namespace of the demand objects
-  std::string image;                  // image of the demand pods
-  std::vector<std::string> command;   // command of the demand pods; empty: the image's own
-  std::string priority_class;         // of the demand pods; "": the cluster's default
-  bool provisioning_requests = true;  // the cluster has the API and nos may create them
+  std::string ns = "nos";                   // namespace of the demand objects
+  std::string image;                        // image of the demand pods
+  std::vector<std::string> command;         // command of the demand pods; empty: the image's own
+  std::string priority_class;               // of the demand pods; "": the cluster's default
+  bool provisioning_requests = true;        // the cluster has the API and nos may create them
+  std::vector<std::string> pull_secrets{};  // imagePullSecrets of the demand pods
 };
 
 bool IsDemand(const cluster::Pod& pod);

@@ -106,8 +106,11 @@ class ScalingSignalTest : public ::testing::Test {
   kube::Cache<cluster::Node> nodes_;
   reconcile::ContextCaches context_;
   Time clock_ = *ParseTime("2026-01-01T12:00:00Z");
-  SignalConfig config_{
-      .ns = "nos", .image = "nos:1", .command = {"/nos", "hold"}, .priority_class = "nos-demand"};
+  SignalConfig config_{.ns = "nos",
+                       .image = "nos:1",
+                       .command = {"/nos", "hold"},
+                       .priority_class = "nos-demand",
+                       .pull_secrets = {"mirror"}};
   ScalingSignal signal_{config_};
 };
 
@@ -118,6 +121,7 @@ TEST_F(ScalingSignalTest, CreatesOnePodPerMissingNodeThatFitsOnlyThere) {
   EXPECT_EQ(FindString(pod, "metadata", "labels", kDemandOf), "a100");
   EXPECT_EQ(FindString(pod, "spec", "nodeSelector", "node.example/pool"), "a100");
   EXPECT_EQ(FindString(pod, "spec", "priorityClassName"), "nos-demand");
+  EXPECT_EQ(WriteJson(pod.at("spec").at("imagePullSecrets")), R"([{"name":"mirror"}])");
   const Json& container = pod.at("spec").at("containers").at(0);
   EXPECT_EQ(container.at("resources").at("requests"),
             Json({{"cpu", "90"}, {"memory", "900Gi"}, {"nvidia.com/gpu", "8"}}))

@@ -149,6 +149,7 @@ Json SpecOf(const RelocationConfig& config, const PlaceFor& what, const cluster:
                      {"enableServiceLinks", false},
                      {"securityContext", std::move(security)}};
   if (!pod.tolerations.empty()) spec["tolerations"] = TolerationsOf(pod);
+  if (!config.pull_secrets.empty()) spec["imagePullSecrets"] = PullSecrets(config.pull_secrets);
   if (!config.priority_class.empty()) {
     spec["priorityClassName"] = config.priority_class;
     spec["preemptionPolicy"] = "Never";
@@ -183,6 +184,12 @@ JsonObject HoldingContainer(std::string name, const std::string& image,
                             {"capabilities", {{"drop", JsonArray{"ALL"}}}}}}};
   if (!command.empty()) container["command"] = JsonArray(command.begin(), command.end());
   return container;
+}
+
+JsonArray PullSecrets(const std::vector<std::string>& names) {
+  JsonArray secrets;
+  for (const std::string& name : names) secrets.push_back({{"name", name}});
+  return secrets;
 }
 
 Result<Json> MakePlaceholder(const RelocationConfig& config, const PlaceFor& what, int number,

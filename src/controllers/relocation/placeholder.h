@@ -55,6 +55,9 @@ bool IsRelocationId(std::string_view id);
 JsonObject HoldingContainer(std::string name, const std::string& image,
                             const std::vector<std::string>& command, Json resources);
 
+// spec.imagePullSecrets
+JsonArray PullSecrets(const std::vector<std::string>& names);
+
 // Error: kInvalid if the place of the pod cannot be held, because it uses DRA resource claims.
 Result<Json> MakePlaceholder(const RelocationConfig& config, const PlaceFor& what, int number,
                              const cluster::Pod& pod);

@@ -34,6 +34,7 @@ class PlaceholderTest : public ::testing::Test {
  protected:
   PlaceholderTest() {
     config_.image = "pause:1";
+    config_.pull_secrets = {"mirror"};
     pod_.meta.ns = "ml";
     pod_.meta.name = "train-0";
     pod_.scheduler_name = "nos-scheduler";
@@ -46,6 +47,12 @@ class PlaceholderTest : public ::testing::Test {
   RelocationConfig config_;
   cluster::Pod pod_;
 };
+
+TEST_F(PlaceholderTest, ImageIsPulledWithSecrets) {
+  EXPECT_EQ(WriteJson(MakeJson().at("spec").at("imagePullSecrets")), R"([{"name":"mirror"}])");
+  config_.pull_secrets.clear();
+  EXPECT_EQ(Find(MakeJson(), "spec", "imagePullSecrets"), nullptr);
+}
 
 TEST_F(PlaceholderTest, HasSameRequestsAsPod) {
   pod_.overhead = {{"memory", Quantity::FromValue(1 << 20)}};
