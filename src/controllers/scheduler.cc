@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cluster/gpu_signs.h"
+#include "cluster/pod_end.h"
 #include "controllers/events.h"
 #include "controllers/scheduler/pods.h"
 #include "dra/cel_expressions.h"
@@ -227,7 +228,7 @@ void Scheduler::ApplyPod(const Pod& before, const Pod& after, Time now) {
   // 2. Bring the engine and the queue up to date.
   after == nullptr ? engine_.RemovePod(key) : engine_.SetPod(after);
   const bool ends = RunsSomewhere(before) && (gone || !RunsSomewhere(after));
-  if (ends) departed_.Add(*before, gone, now);
+  if (ends) departed_.Add(*before, gone || !cluster::HasEnded(*after), now);
   const SchedulerProfile* profile = profiles_.Find(*known);
   if (pending && profile != nullptr) Enqueue(before, after, *profile, now);
   if (pending && profile == nullptr) foreign_.OnPod(after, now);

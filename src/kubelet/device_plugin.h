@@ -2,7 +2,7 @@
 // kubelet.
 #pragma once
 
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,9 +30,10 @@ class DevicePlugin {
   // Call this before destroying a device that has left the offer: from now on its allocation is
   // refused. False: the device was allocated after it left the offer, so it must stay.
   virtual bool RefuseAllocation(const std::string& /*device_id*/) { return true; }
-  // Devices that pods may use although the kubelet takes them for free, because it knows of a
-  // deletion that the caller has not heard of. It is asked to choose others while there are enough.
-  virtual void Avoid(std::set<std::string> /*device_ids*/) {}
+  // Devices that pods use, as far as the caller knows: device id -> UID of the pod's cgroup, "" if
+  // unknown. The kubelet may take them for free before the caller hears of a deletion. It is asked
+  // to choose others while there are enough, and does not get one whose pod still runs.
+  virtual void Avoid(std::map<std::string, std::string> /*users*/) {}
   // True if existing devices can be left out of an offer. If false, an offer must list every device
   // and be made after all changes, because each offer may disturb pods that are being admitted.
   virtual bool Withdraws() const { return true; }

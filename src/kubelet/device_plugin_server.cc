@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <thread>
 #include <utility>
 
 #include "base/text.h"
@@ -220,9 +221,37 @@ GrpcAnswer DevicePluginServer::Answer(const std::string& resource, std::string_v
   return {GrpcCode::kUnimplemented, fmt::format("no method {} here", method)};
 }
 
-void DevicePluginServer::Avoid(std::set<std::string> device_ids) {
+void DevicePluginServer::Avoid(std::map<std::string, std::string> users) {
   const std::lock_guard lock(mutex_);
-  avoided_ = std::move(device_ids);
+  avoided_ = std::move(users);
+}
+
+// One of these devices whose last user still runs; "" if none. The cgroup of a pod that has ended
+// may have processes for a moment; there is no event for its last one.
+std::string DevicePluginServer::FindInUse(const std::vector<std::string>& ids) const {
+  constexpr auto kBetween = std::chrono::milliseconds(20);
+  if (options_.cgroups == nullptr) return "";
+  std::map<std::string, std::string> users;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::string& id : ids) {
+      const auto user = avoided_.find(id);
+      if (user != avoided_.end() && !user->second.empty()) users.insert(*user);
+    }
+  }
+  const auto deadline = std::chrono::steady_clock::now() + options_.in_use_patience;
+  while (!users.empty()) {
+    const auto cgroups = options_.cgroups->Read();
+    if (!cgroups.ok()) return "";
+    std::erase_if(users, [&](const auto& user) {
+      const auto cgroup = cgroups->find(user.second);
+      return cgroup == cgroups->end() || !cgroup->second;
+    });
+    if (users.empty()) break;
+    if (std::chrono::steady_clock::now() >= deadline) return users.begin()->first;
+    std::this_thread::sleep_for(kBetween);
+  }
+  return "";
 }
 
 // Unless too few are left.
@@ -272,11 +301,22 @@ GrpcAnswer DevicePluginServer::Allocate(const std::string& resource, const std::
   if (!asked.ParseFromString(request)) {
     return {GrpcCode::kInvalidArgument, "the request is not readable"};
   }
+  std::vector<std::string> all;
+  for (const auto& container : asked.container_requests()) {
+    all.insert(all.end(), container.devices_ids().begin(), container.devices_ids().end());
+  }
+  const std::string in_use = FindInUse(all);
   v1beta1::AllocateResponse answer;
   Allocation allocation{resource, {}};
   {
     const std::lock_guard lock(mutex_);
     Plugin& plugin = plugins_.at(resource);
+    if (!in_use.empty()) {
+      return Refuse(plugin, GrpcCode::kFailedPrecondition,
+                    fmt::format("device {} of {} is still in use: containers of a Pod that was "
+                                "deleted by force have not ended",
+                                in_use, resource));
+    }
     for (const auto& container : asked.container_requests()) {
       const std::vector<std::string> ids(container.devices_ids().begin(),
                                          container.devices_ids().end());

@@ -27,6 +27,7 @@
 #include "kubelet/device_plugin.h"
 #include "kubelet/grpc_server.h"
 #include "kubelet/plugin_registrar.h"
+#include "kubelet/pod_cgroups.h"
 
 namespace nos::kubelet {
 
@@ -84,6 +85,10 @@ struct DevicePluginOptions {
   // Returns the preferred devices. The kubelet asks if it has a choice, and need not follow; with
   // fewer ids than `size` it chooses itself. Must not block, nor call this plugin server.
   std::function<std::vector<std::string>(const Choice&)> prefer{};
+  // Shows whether a device is still in use by a pod that the kubelet takes for gone; null: unknown.
+  // The pods have this time to end.
+  PodCgroups* cgroups = nullptr;
+  Duration in_use_patience = std::chrono::seconds(2);
   // Called after an allocation. Must not block, nor call this plugin server.
   std::function<void(const Allocation&)> on_allocate{};
 };
@@ -106,7 +111,7 @@ class DevicePluginServer final : public DevicePlugin {
   // returns), kInvalid (the kubelet would reject a resource or device; nothing is offered).
   Status Offer(const std::vector<OfferedDevice>& devices) override;
   bool RefuseAllocation(const std::string& device_id) override;
-  void Avoid(std::set<std::string> device_ids) override;
+  void Avoid(std::map<std::string, std::string> users) override;
 
   std::map<std::string, PluginCounts> Counts() const;
 
@@ -127,6 +132,7 @@ class DevicePluginServer final : public DevicePlugin {
                     const std::string& request);
   GrpcAnswer Prefer(const std::string& resource, const std::string& request) const;
   void LeaveOutAvoided(Choice& choice) const;
+  std::string FindInUse(const std::vector<std::string>& ids) const;
   GrpcAnswer Allocate(const std::string& resource, const std::string& request);
   GrpcAnswer Refuse(Plugin& plugin, GrpcCode code, std::string message);
 
@@ -135,9 +141,9 @@ class DevicePluginServer final : public DevicePlugin {
 
   mutable std::mutex mutex_;  // guards the next four; locked after the server's
   std::condition_variable changed_;
-  uint64_t changes_ = 0;                   // number of changes of watches
-  std::map<std::string, Plugin> plugins_;  // by resource; never shrinks
-  std::set<std::string> avoided_;
+  uint64_t changes_ = 0;                        // number of changes of watches
+  std::map<std::string, Plugin> plugins_;       // by resource; never shrinks
+  std::map<std::string, std::string> avoided_;  // as in Avoid
 
   WakeUp wake_up_;
   GrpcServer server_;

@@ -215,7 +215,7 @@ TEST_F(DevicePluginServerTest, PrefersDevicesThatNobodyMayUse) {
   options.prefer = [](const Choice&) { return std::vector<std::string>(); };
   Start(options);
   Offer({{kSmall, "MIG-a"}});
-  plugin_->Avoid({"MIG-a", "MIG-b"});
+  plugin_->Avoid({{"MIG-a", ""}, {"MIG-b", ""}});
   const auto preferred = [&](std::vector<std::string> available, int size) {
     v1beta1::PreferredAllocationRequest request;
     auto& container = *request.add_container_requests();
@@ -232,6 +232,26 @@ TEST_F(DevicePluginServerTest, PrefersDevicesThatNobodyMayUse) {
   };
   EXPECT_THAT(preferred({"MIG-a", "MIG-b", "MIG-c"}, 2), testing::ElementsAre("MIG-a", "MIG-c"));
   EXPECT_THAT(preferred({"MIG-a", "MIG-b"}, 2), testing::IsEmpty()) << "there are no others";
+}
+
+TEST_F(DevicePluginServerTest, RefusesDeviceWhoseUserStillRuns) {
+  kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
+  struct Cgroups final : PodCgroups {
+    Result<std::map<std::string, bool>> Read() override {
+      return std::map<std::string, bool>{{"runs", true}, {"ended", false}};
+    }
+  } cgroups;
+  DevicePluginOptions options = Options();
+  options.cgroups = &cgroups;
+  options.in_use_patience = std::chrono::milliseconds(1);
+  Start(options);
+  Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b"}, {kSmall, "MIG-c"}, {kSmall, "MIG-d"}});
+  plugin_->Avoid({{"MIG-a", "runs"}, {"MIG-b", "ended"}, {"MIG-c", "gone"}, {"MIG-d", ""}});
+  EXPECT_FALSE(kubelet_->Allocate(kSmallSocket, {"MIG-a"}).ok());
+  for (const char* id : {"MIG-b", "MIG-c", "MIG-d"}) {
+    EXPECT_TRUE(kubelet_->Allocate(kSmallSocket, {id}).ok()) << id;
+  }
+  EXPECT_EQ(plugin_->Counts().at(kSmall).refusals, 1u);
 }
 
 TEST_F(DevicePluginServerTest, RefusesDevicesOutsideOffer) {

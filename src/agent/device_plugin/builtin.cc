@@ -1,6 +1,6 @@
 // The device plugin of nos.
 #include <atomic>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "agent/conditions.h"
@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "device/driver_files.h"
 #include "kubelet/device_plugin_server.h"
+#include "kubelet/pod_cgroups.h"
 
 namespace nos::agent {
 namespace {
@@ -77,8 +78,8 @@ class LatePlugin final : public kubelet::DevicePlugin {
   bool RefuseAllocation(const std::string& device_id) override {
     return plugin_ == nullptr || plugin_->RefuseAllocation(device_id);
   }
-  void Avoid(std::set<std::string> device_ids) override {
-    if (plugin_ != nullptr) plugin_->Avoid(std::move(device_ids));
+  void Avoid(std::map<std::string, std::string> users) override {
+    if (plugin_ != nullptr) plugin_->Avoid(std::move(users));
   }
   bool Shows(const std::string& device_id) const override {
     return plugin_ == nullptr || plugin_->Shows(device_id);
@@ -110,7 +111,9 @@ class PreparedPlugin final : public kubelet::DevicePlugin {
   bool RefuseAllocation(const std::string& device_id) override {
     return plugin_->RefuseAllocation(device_id);
   }
-  void Avoid(std::set<std::string> device_ids) override { plugin_->Avoid(std::move(device_ids)); }
+  void Avoid(std::map<std::string, std::string> users) override {
+    plugin_->Avoid(std::move(users));
+  }
   bool Shows(const std::string& device_id) const override { return plugin_->Shows(device_id); }
 
  private:
@@ -185,6 +188,7 @@ class BuiltinStrategy final : public DevicePluginStrategy {
         return files->FilesOf(visible);
       };
     }
+    options_.cgroups = &cgroups_;
     options_.on_allocate = [look = context.look](const kubelet::Allocation&) { look(); };
     options_.grant = [modes = context.modes,
                       &backend = context.backend](const kubelet::Allocation& allocation)
@@ -236,6 +240,7 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     return options;
   }();
   std::string handover_ = "auto", cdi_folder_ = "/var/run/cdi";
+  kubelet::CgroupFolder cgroups_;
   std::optional<HandoverChoice> choice_;  // none before the first offer
   std::unique_ptr<HostDevices> files_;
   // Null before the first offer. Read by the thread that serves metrics, too.

@@ -108,6 +108,64 @@ TEST_F(AgentDepartedPodTest, RestartedAgentHoldsSlice) {
   ExpectFree();
 }
 
+// With a name that a controller gives to the next pod too.
+TEST_F(AgentDepartedPodTest, RestartedAgentHoldsSliceOfFormerPodOfTheSameName) {
+  DeleteByForce("a");
+  Run(seconds(1));
+  Bind("a", "1g.5gb");
+  Run(seconds(1));
+  Restart();
+  Run(seconds(20));
+  ExpectHeld();
+}
+
+TEST_F(AgentDepartedPodTest, KubeletHasNotEndedPodsOfLostNodes) {
+  Json pod = *api_.Find("pods", "ml/a");
+  MakeObject(pod, "status")["phase"] = "Failed";
+  pod.at("status")
+      .at("conditions")
+      .get_array()
+      .push_back(JsonObject{
+          {"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "DeletionByPodGC"}});
+  api_.Put(pod);
+  kubelet_.Remove("ml", "a");
+  Run(seconds(1));
+  ExpectHeld();
+  DeleteByForce("a");
+  Run(seconds(20));
+  ExpectHeld();
+}
+
+TEST_F(AgentDepartedPodTest, PodThatHasEndedHoldsSliceWhileProcessesRun) {
+  cgroups_.pods = std::map<std::string, bool>{{"a-uid", true}};
+  End("a");
+  Run(seconds(60));
+  ExpectHeld();
+  cgroups_.pods = std::map<std::string, bool>{{"a-uid", false}};
+  Run(seconds(2));
+  ExpectFree();
+}
+
+TEST_F(AgentDepartedPodTest, CgroupOfStaticPodHasHashOfItsManifest) {
+  Json pod = *api_.Find("pods", "ml/a");
+  MakeObject(pod, "metadata", "annotations")["kubernetes.io/config.mirror"] = "hash";
+  api_.Put(pod);
+  Run(seconds(1));
+  cgroups_.pods = std::map<std::string, bool>{{"hash", true}};
+  DeleteByForce("a");
+  Run(seconds(60));
+  ExpectHeld();
+}
+
+// NVIDIA's plugin does not know that the device is unhealthy.
+TEST_F(AgentDepartedPodTest, PluginThatReadsDevicesIsNotDisturbed) {
+  PluginThatCannotWithdraw();
+  DeleteByForce("a");
+  Run(seconds(20));
+  EXPECT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used");
+  EXPECT_TRUE(IsHealthy(second_.uuid));
+}
+
 TEST_F(AgentDepartedPodTest, RestartedAgentLooksForCgroupOfUnknownPod) {
   api_.Put({{"kind", "Pod"},
             {"metadata",
@@ -124,6 +182,17 @@ TEST_F(AgentDepartedPodTest, RestartedAgentLooksForCgroupOfUnknownPod) {
   ExpectHeld();
   cgroups_.pods = std::map<std::string, bool>{{"hash", true}};
   Run(seconds(2));
+  ExpectFree();
+}
+
+TEST_F(AgentDepartedPodTest, ForeignCgroupDoesNotHoldSliceForEver) {
+  cgroups_.pods = std::map<std::string, bool>{{"of-another-kubelet", true}};
+  DeleteByForce("a");
+  Run(seconds(1));
+  Restart();
+  Run(std::chrono::minutes(9));
+  ExpectHeld();
+  Run(std::chrono::minutes(2));
   ExpectFree();
 }
 

@@ -36,7 +36,9 @@ bool DeviceOffer::WillWithdraw(const ObservedState& round, Time now) const {
 // An instance to destroy stays in the offer until it is drained, because pods may have been sent
 // for it.
 Status DeviceOffer::Publish(const ObservedState& round, Time now) {
-  device_plugin_.Avoid(round.devices.Held());
+  std::map<std::string, std::string> users = round.devices.users;
+  for (const std::string& uuid : round.devices.Held()) users.try_emplace(uuid);
+  device_plugin_.Avoid(std::move(users));
   std::set<std::string> withheld;
   for (const auto& [uuid, resource] : round.unwanted) {
     if (!IsListed(uuid) || drains_.Drained(uuid, now)) withheld.insert(uuid);

@@ -58,7 +58,7 @@ Agent::Agent(AgentConfig config, std::string node, const gpu::Catalogue& catalog
       extras_(std::move(extras)),
       rules_(RulesOf(extras_)),
       observer_(node, catalogue, backend, pod_resources,
-                {config.unreadable, extras_.health, extras_.cgroups}),
+                {config.unreadable, extras_.health, extras_.cgroups, extras_.rules == nullptr}),
       modes_(extras_.modes),
       offer_({{config.settle, config.drain_timeout}, {config.first_look, config.catch_up}},
              device_plugin, pod_resources),

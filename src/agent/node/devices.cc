@@ -194,7 +194,8 @@ std::set<std::string> NodeDevices::Held() const {
 }
 
 Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
-                            const gpu::Catalogue& catalogue, const SharingSettings& division) {
+                            const gpu::Catalogue& catalogue, const SharingSettings& division,
+                            std::span<const std::string> also) {
   NodeDevices devices;
   NOS_ASSIGN(devices.infos, backend.ListGpus());
   // Devices that exist only in memory are known after the kubelet has listed what pods hold.
@@ -220,6 +221,7 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
   for (const std::string& problem : backend.Adopt(held)) {
     devices.problems.push_back("Failed to restore devices of Pods: " + problem);
   }
+  (void)backend.Adopt(also);  // some may be out of date
   observe(/*in_memory=*/true);
   HoldInstancesOfParts(devices);
   std::ranges::sort(devices.gpus, {}, &device::ObservedGpu::index);

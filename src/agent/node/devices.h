@@ -53,6 +53,10 @@ struct NodeDevices {
   // UUIDs of GPUs without instances that could be given as a whole, and count in the node's
   // capacity (SharingSettings::shows_unused).
   std::set<std::string> unused{};
+  // Device UUID -> UID of the cgroup of the pod that holds it, where known.
+  std::map<std::string, std::string> users{};
+  // UUIDs of devices whose pod was deleted before it had ended. The kubelet takes them for free.
+  std::set<std::string> departed{};
 
   // Devices that are held, or doubtful.
   std::set<std::string> Held() const;
@@ -76,8 +80,10 @@ struct SharingSettings {
 };
 
 // Error: kUnavailable if driver or kubelet do not answer. A single bad GPU only adds a problem.
+// `also`: ids of devices in memory that may be in use, beside those that the kubelet lists.
 Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
-                            const gpu::Catalogue& catalogue, const SharingSettings& division = {});
+                            const gpu::Catalogue& catalogue, const SharingSettings& division = {},
+                            std::span<const std::string> also = {});
 
 // Includes GPUs that currently cannot be read.
 std::vector<const device::ObservedGpu*> AllGpus(const NodeDevices& devices);

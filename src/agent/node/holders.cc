@@ -5,6 +5,11 @@
 
 #include "agent/node/divided_instances.h"
 #include "cluster/annotations.h"
+#include "cluster/pod_end.h"
+#include "device/mig_parts.h"
+#include "device/mps_share.h"
+#include "device/plain_gpus.h"
+#include "gpu/modes.h"
 #include "gpu/shares.h"
 
 namespace nos::agent {
@@ -19,6 +24,9 @@ constexpr Duration kLeastGrace = std::chrono::seconds(2);
 constexpr Duration kKillTakes = std::chrono::seconds(10);
 constexpr int64_t kMostGrace = int64_t{24} * 3600;          // seconds
 constexpr Duration kUsualGrace = std::chrono::seconds(30);  // the API server's default
+// How long processes of pods that the API server does not have count as those of a holder whose
+// cgroup is not known.
+constexpr Duration kForeignCgroups = std::chrono::minutes(10);
 
 using Pods = std::span<const std::shared_ptr<const cluster::Pod>>;
 using Alive = std::map<std::string, const cluster::Pod*>;  // by "ns/name"
@@ -94,6 +102,11 @@ const cluster::Pod* Find(const Alive& pods, const std::string& key) {
   return pod == pods.end() ? nullptr : pod->second;
 }
 
+std::string CgroupUid(const cluster::Pod& pod) {
+  const auto hash = pod.meta.annotations.find("kubernetes.io/config.mirror");  // of a static pod
+  return hash == pod.meta.annotations.end() ? pod.meta.uid : hash->second;
+}
+
 // The pods that hold the listed devices. The kubelet lists only names, and successive pods may have
 // the same name. Devices listed before the pod is admitted may belong to an earlier pod of that
 // name.
@@ -102,12 +115,15 @@ Holders Attribute(const NodeDevices& devices, const Holders& seen, const Alive& 
   for (const auto& [uuid, key] : devices.holders) {
     Holder& holder = holders[uuid] = {key, "", {}};
     if (const cluster::Pod* pod = Find(pods, key)) {
-      if (IsAdmitted(*pod)) holder.uid = pod->meta.uid;
+      if (IsAdmitted(*pod)) {
+        holder.uid = pod->meta.uid;
+        holder.cgroup = CgroupUid(*pod);
+      }
       holder.grace = std::chrono::seconds(std::clamp<int64_t>(pod->grace_seconds, 0, kMostGrace));
     } else if (const auto before = seen.find(uuid);
                before != seen.end() && before->second.pod == key) {
-      holder.uid = before->second.uid;  // the kubelet lists the device until the pod has ended
-      holder.grace = before->second.grace;
+      holder = before->second;  // the kubelet lists the device until the pod has ended
+      holder.missing = {};
     }
   }
   return holders;
@@ -129,74 +145,103 @@ Holders RememberedOfPods(const NodeDevices& devices, const Holders& seen, const 
   return remembered;
 }
 
-// True if the pod has its object, or had it until it ended.
-bool IsAccounted(const Holder& holder, Pods pods, const DepartedPods& departed) {
+enum class State {
+  kRuns,     // its object exists
+  kEnded,    // its kubelet has reported the end
+  kDeleted,  // before it had ended, as far as is known
+};
+
+State StateOf(const Holder& holder, Pods pods, const DepartedPods& departed) {
+  if (holder.reported) return State::kDeleted;
   const auto is_holder = [&](const std::string& key, const std::string& uid) {
     return key == holder.pod && (holder.uid.empty() || holder.uid == uid);
   };
-  return std::ranges::any_of(
-             pods, [&](const auto& pod) { return is_holder(pod->Key(), pod->meta.uid); }) ||
-         std::ranges::any_of(departed.ended,
-                             [&](const auto& one) { return is_holder(one.second, one.first); });
-}
-
-// UIDs as cgroups have them.
-std::set<std::string> CgroupUids(Pods pods) {
-  std::set<std::string> uids;
   for (const auto& pod : pods) {
-    uids.insert(pod->meta.uid);
-    const auto hash = pod->meta.annotations.find("kubernetes.io/config.mirror");
-    if (hash != pod->meta.annotations.end()) uids.insert(hash->second);  // a static pod
+    if (!is_holder(pod->Key(), pod->meta.uid)) continue;
+    if (!pod->Finished()) return State::kRuns;
+    return cluster::HasEnded(*pod) ? State::kEnded : State::kDeleted;
   }
-  return uids;
+  const bool ended = std::ranges::any_of(
+      departed.ended, [&](const auto& one) { return is_holder(one.second, one.first); });
+  return ended ? State::kEnded : State::kDeleted;
 }
 
 enum class Cgroup { kUnknown, kGone, kEmpty, kInUse };
 
-// The cgroup of the pod; if its UID is unknown, of all pods that the API server does not have.
+// The cgroup of the pod; if it is not known which, of all pods that the API server does not have.
 Cgroup CgroupOf(const Holder& holder, Pods pods, const DepartedPods& departed) {
   if (!departed.cgroups) return Cgroup::kUnknown;
-  const std::set<std::string> others =
-      holder.uid.empty() ? CgroupUids(pods) : std::set<std::string>();
+  std::set<std::string> others;
+  if (holder.cgroup.empty()) {
+    for (const auto& pod : pods) others.insert(CgroupUid(*pod));
+  }
   Cgroup state = Cgroup::kGone;
   for (const auto& [uid, in_use] : *departed.cgroups) {
-    if (holder.uid.empty() ? others.contains(uid) : holder.uid != uid) continue;
+    if (holder.cgroup.empty() ? others.contains(uid) : holder.cgroup != uid) continue;
     if (in_use) return Cgroup::kInUse;
     state = Cgroup::kEmpty;
   }
   return state;
 }
 
-// True if a container of the pod, which has vanished, may still run.
-bool MayRun(const Holder& holder, Pods pods, const DepartedPods& departed, Time now) {
-  switch (CgroupOf(holder, pods, departed)) {
-    case Cgroup::kInUse:
-      return true;
-    case Cgroup::kGone:  // or not made yet
-      return now < holder.missing + kLeastGrace;
-    case Cgroup::kEmpty:
-    case Cgroup::kUnknown:
-      break;
-  }
+// True if a container of the pod, which was deleted, may still run.
+bool MayRun(const Holder& holder, Cgroup cgroup, Time now) {
+  if (cgroup == Cgroup::kGone) return now < holder.missing + kLeastGrace;  // or not made yet
+  // It may be the cgroup of any other pod.
+  const bool any = holder.cgroup.empty() && now >= holder.missing + kForeignCgroups;
+  if (cgroup == Cgroup::kInUse && !any) return true;
   return now < holder.missing + std::max(*holder.grace, kLeastGrace) + kKillTakes;
 }
 
-// Devices of pods that were deleted before they had ended. `starting`: the kubelet may have just
-// started, so that even pods without object may have devices.
-Holders RememberedOfVanished(const NodeDevices& devices, const Holders& seen, Pods pods,
+// Devices of pods that do not run according to the API server, and whose containers still may.
+// `starting`: the kubelet may have just started, so that even pods without object may have devices.
+Holders RememberedOfDeparted(const NodeDevices& devices, const Holders& seen, Pods pods,
                              const std::map<std::string, std::string>& resources, bool starting,
                              const DepartedPods& departed, Time now) {
   Holders remembered;
   for (const auto& [uuid, before] : seen) {
-    if (!resources.contains(uuid) || devices.holders.contains(uuid)) continue;
-    if (IsAccounted(before, pods, departed)) continue;
+    if (devices.holders.contains(uuid)) continue;
+    // Devices in memory may appear in the next observation (Backend::Adopt).
+    if (!resources.contains(uuid) && !before.reported) continue;
+    const State state = StateOf(before, pods, departed);
+    if (state == State::kRuns) continue;
     Holder holder = before;
     if (holder.missing == Time{}) holder.missing = now;
-    const bool holds = holder.grace ? MayRun(holder, pods, departed, now)
-                                    : starting && now < holder.missing + kKubeletStarts;
+    const Cgroup cgroup = CgroupOf(holder, pods, departed);
+    bool holds = starting && now < holder.missing + kKubeletStarts;
+    if (holder.grace) holds = MayRun(holder, cgroup, now);
+    if (state == State::kEnded) holds = !holder.cgroup.empty() && cgroup == Cgroup::kInUse;
     if (holds) remembered[uuid] = std::move(holder);
   }
   return remembered;
+}
+
+// The device of an instance in the node's status; "" if there is none. Devices in memory need not
+// exist: a new agent lists MIG instances before it knows their parts.
+std::string DeviceIdOf(const cluster::Gpu& gpu, const gpu::Placement& placement,
+                       const NodeDevices& devices) {
+  const gpu::Profile& profile = gpu.model->profile(placement.profile);
+  const auto info = std::ranges::find(devices.infos, gpu.index, &device::GpuInfo::index);
+  if (info == devices.infos.end()) return "";
+  if (const auto gib = device::ParseMpsProfile(profile.name)) {
+    return device::MpsShareId({info->uuid, *gib, placement.start});
+  }
+  if (profile.resource_name == gpu::kTimeSlice) {
+    return device::TimeSliceId({info->uuid, placement.start});
+  }
+  if (profile.resource_name == gpu::kWholeGpu) return info->uuid;
+  const auto part = gpu::ParsePartName(profile.name);
+  const auto observed = std::ranges::find(devices.gpus, gpu.index, &device::ObservedGpu::index);
+  if (observed == devices.gpus.end()) return "";
+  for (const device::GpuInstance& instance : observed->instances) {
+    const int number = placement.start - instance.start;
+    if (!instance.complete || instance.profile != (part ? part->profile : profile.name)) continue;
+    if (!part && number == 0) return instance.uuid;
+    if (part && number >= 0 && number < part->count) {
+      return device::MigPartId({instance.uuid, part->count, number});
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -222,14 +267,22 @@ Holders RestoreHolders(NodeDevices& devices, const Holders& seen, Pods pods,
     holders[uuid] = holder;
   }
   const bool starting = lists_nothing || !remembered.empty();
+  const std::set<std::string> unlisted = Unlisted(devices, alive);
   for (const auto& [uuid, holder] :
-       RememberedOfVanished(devices, seen, pods, resources, starting, departed, now)) {
+       RememberedOfDeparted(devices, seen, pods, resources, starting, departed, now)) {
+    holders[uuid] = holder;
+    if (!resources.contains(uuid)) continue;
     // The name may be that of another pod by now.
     devices.holders[uuid] = Find(alive, holder.pod) == nullptr ? holder.pod : "";
-    devices.unhealthy.insert(uuid);
-    holders[uuid] = holder;
+    // What a former agent reported may have changed: the pod runs, and the kubelet does not list it
+    // yet, or it has ended.
+    const bool doubted = holder.reported && (unlisted.contains(resources.at(uuid)) ||
+                                             CgroupOf(holder, pods, departed) == Cgroup::kGone);
+    if (!doubted) devices.departed.insert(uuid);
   }
-  const std::set<std::string> unlisted = Unlisted(devices, alive);
+  for (const auto& [uuid, holder] : holders) {
+    if (!holder.cgroup.empty()) devices.users[uuid] = holder.cgroup;
+  }
   for (const auto& [uuid, resource] : resources) {
     if (unlisted.contains(resource) && !devices.holders.contains(uuid))
       devices.doubtful.insert(uuid);
@@ -245,22 +298,17 @@ Holders RestoreHolders(NodeDevices& devices, const Holders& seen, Pods pods,
   return holders;
 }
 
-Holders ReportedHolders(const cluster::Node& node, const NodeDevices& devices, Pods pods,
+Holders ReportedHolders(const cluster::Node& node, const NodeDevices& devices,
                         const gpu::Catalogue& catalogue) {
-  std::set<std::string> known;
-  for (const auto& pod : pods) known.insert(pod->Key());
   Holders holders;
   for (const cluster::Gpu& reported : cluster::ReadNodeGpus(node, catalogue).gpus) {
-    const auto observed =
-        std::ranges::find(devices.gpus, reported.index, &device::ObservedGpu::index);
-    if (observed == devices.gpus.end()) continue;
+    if (reported.assumed_starts) continue;
     for (const cluster::Instance& instance : reported.instances) {
-      if (instance.pod.empty() || known.contains(instance.pod)) continue;
-      const std::string& profile = reported.model->profile(instance.placement.profile).name;
-      for (const device::GpuInstance& now : observed->instances) {
-        if (now.profile != profile || now.start != instance.placement.start) continue;
-        if (now.complete) holders[now.uuid] = {instance.pod, "", {}, kUsualGrace};
-      }
+      if (!instance.used) continue;
+      const std::string id = DeviceIdOf(reported, instance.placement, devices);
+      if (id.empty()) continue;
+      Holder& holder = holders[id] = {instance.pod, "", {}, kUsualGrace};
+      holder.reported = true;
     }
   }
   return holders;
@@ -268,7 +316,7 @@ Holders ReportedHolders(const cluster::Node& node, const NodeDevices& devices, P
 
 bool HasDeparted(const Holders& seen, Pods pods) {
   return std::ranges::any_of(seen, [&](const auto& holder) {
-    return holder.second.grace && !IsAccounted(holder.second, pods, {});
+    return holder.second.grace && StateOf(holder.second, pods, {}) != State::kRuns;
   });
 }
 

@@ -22,13 +22,17 @@ struct Holder {
   Time missing{};   // since when the kubelet does not list the device; {}: it lists it
   // terminationGracePeriodSeconds; none: the pod's object was never seen.
   std::optional<Duration> grace{};
+  std::string cgroup{};  // UID of the pod's cgroup: that of a static pod differs from `uid`
+  // From the node's status. Another pod may have the name by now.
+  bool reported = false;
 };
 // By device UUID.
 using Holders = std::map<std::string, Holder>;
 
 // What is known of pods that the API server does not have any more.
 struct DepartedPods {
-  std::map<std::string, std::string> ended{};  // uid -> "ns/name": ended before they were deleted
+  // uid -> "ns/name": the kubelet had reported their end before they were deleted.
+  std::map<std::string, std::string> ended{};
   // As kubelet::PodCgroups reads them; none: they cannot be seen.
   std::optional<std::map<std::string, bool>> cgroups{};
 };
@@ -44,20 +48,18 @@ struct DepartedPods {
 // A pod that was deleted before it ended, with force for example, keeps its devices too: its
 // containers run for up to its grace period, although the kubelet lists the devices as free at once
 // (1.34.2, pkg/kubelet/kubelet_pods.go, GetActivePods). They stay held while a process is in the
-// pod's cgroup, or until the grace period is over, and are free once the cgroup is gone. Meanwhile
-// they are unhealthy, so that the kubelet gives them to no other pod. `seen`: the last result of
-// RestoreHolders; `pods`: the pods bound to the node.
+// pod's cgroup, or until the grace period is over, and are free once the cgroup is gone. `seen`:
+// the last result of RestoreHolders; `pods`: the pods bound to the node.
 Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
                        std::span<const std::shared_ptr<const cluster::Pod>> pods,
                        const DepartedPods& departed, Time now);
 
-// The holders that the node's status names and that are not in `pods`: for an agent that has just
-// started, in place of what it has seen.
+// The holders of devices that the node's status calls used: for an agent that has just started, in
+// place of what it has seen.
 Holders ReportedHolders(const cluster::Node& node, const NodeDevices& devices,
-                        std::span<const std::shared_ptr<const cluster::Pod>> pods,
                         const gpu::Catalogue& catalogue);
 
-// True if a holder is not in `pods` any more.
+// True if a pod that is not running according to `pods` may have devices.
 bool HasDeparted(const Holders& seen, std::span<const std::shared_ptr<const cluster::Pod>> pods);
 
 }  // namespace nos::agent

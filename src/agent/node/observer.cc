@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cluster/pod_end.h"
 #include "device/health.h"
 
 namespace nos::agent {
@@ -38,7 +39,7 @@ Result<NodeAndPods> Observer::ReadUncached(kube::Client& client) {
 
 void Observer::OnPods(const reconcile::Changes& changes) {
   for (const auto& [before, after] : changes.pods) {
-    if (before == nullptr || !before->Finished()) continue;
+    if (before == nullptr || !cluster::HasEnded(*before)) continue;
     const bool deleted = after == nullptr || after->meta.uid != before->meta.uid;
     if (deleted) ended_[before->meta.uid] = before->Key();
   }
@@ -47,24 +48,33 @@ void Observer::OnPods(const reconcile::Changes& changes) {
 Result<NodeDevices> Observer::ReadDevices(const SharingSettings& settings,
                                           const cluster::Node& node,
                                           std::span<const std::shared_ptr<const cluster::Pod>> pods,
-                                          bool healthy, Time now) {
+                                          bool withdraws, Time now) {
   // 1. Read driver and kubelet.
   backend_.GiveWhole(settings.hybrid);
-  Result<NodeDevices> read = Observe(backend_, pod_resources_, catalogue_, settings);
+  std::vector<std::string> reported;  // devices in memory among them have to be restored
+  for (const auto& [uuid, holder] : holders_.value_or(Holders())) {
+    if (holder.reported) reported.push_back(uuid);
+  }
+  Result<NodeDevices> read = Observe(backend_, pod_resources_, catalogue_, settings, reported);
   failed_ |= !read.ok();
   if (!read.ok()) return read;
   NodeDevices devices = std::move(read).value();
-  unreadable_may_return_ = KeepUnreadable(devices, last_read_, healthy, options_.unreadable, now);
+  unreadable_may_return_ = KeepUnreadable(devices, last_read_, withdraws, options_.unreadable, now);
   if (options_.health != nullptr) Mark(devices, options_.health->Conditions());
   // 2. Complete the list of holders.
   if (std::exchange(failed_, false)) RestartGracePeriods(now);
-  if (!holders_) holders_ = ReportedHolders(node, devices, pods, catalogue_);
+  if (!holders_) {
+    holders_ = options_.recalls ? ReportedHolders(node, devices, catalogue_) : Holders();
+    if (!holders_->empty()) return ReadDevices(settings, node, pods, withdraws, now);
+  }
   DepartedPods departed{ended_, std::nullopt};
   if (options_.cgroups != nullptr && HasDeparted(*holders_, pods)) {
     Result<std::map<std::string, bool>> cgroups = options_.cgroups->Read();
     if (cgroups.ok()) departed.cgroups = std::move(cgroups).value();
   }
   holders_ = RestoreHolders(devices, *holders_, pods, departed, now);
+  // A plugin that reads the devices itself does not know them as unhealthy.
+  if (withdraws) devices.unhealthy.insert(devices.departed.begin(), devices.departed.end());
   std::erase_if(ended_, [&](const auto& ended) {
     return std::ranges::none_of(
         *holders_, [&](const auto& holder) { return holder.second.pod == ended.second; });

@@ -42,6 +42,8 @@ class Observer {
     Duration unreadable{};
     const device::GpuHealth* health = nullptr;  // null: the driver reports no health
     kubelet::PodCgroups* cgroups = nullptr;     // null: they cannot be seen
+    // A new agent takes holders from the node's status. False: another plugin names the devices.
+    bool recalls = true;
   };
 
   Observer(std::string node, const gpu::Catalogue& catalogue, device::Backend& backend,
@@ -58,11 +60,12 @@ class Observer {
   // Which pods had ended before they were deleted.
   void OnPods(const reconcile::Changes& changes);
   // Reads driver and kubelet. `pods`: bound to the node; they complete the kubelet's list of
-  // holders. `healthy`: GPUs that cannot be read count as healthy until they are given up. Error:
-  // kUnavailable if one of them does not answer.
+  // holders. `withdraws`: the plugin may offer single devices as unhealthy or not at all; then GPUs
+  // that cannot be read count as healthy until they are given up, and devices of departed pods as
+  // unhealthy. Error: kUnavailable if one of them does not answer.
   Result<NodeDevices> ReadDevices(const SharingSettings& settings, const cluster::Node& node,
                                   std::span<const std::shared_ptr<const cluster::Pod>> pods,
-                                  bool healthy, Time now);
+                                  bool withdraws, Time now);
   // True if a GPU could not be read by the last ReadDevices but has not been given up yet:
   // operations there may still become possible.
   bool unreadable_may_return() const { return unreadable_may_return_; }

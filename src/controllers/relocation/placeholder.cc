@@ -188,7 +188,7 @@ JsonObject HoldingContainer(std::string name, const std::string& image,
 
 JsonArray PullSecrets(const std::vector<std::string>& names) {
   JsonArray secrets;
-  for (const std::string& name : names) secrets.push_back({{"name", name}});
+  for (const std::string& name : names) secrets.push_back(JsonObject{{"name", name}});
   return secrets;
 }
 

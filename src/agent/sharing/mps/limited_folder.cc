@@ -15,7 +15,10 @@ namespace {
 struct Mount {
   std::string root;  // folder of the file system that is mounted; "/": all of it
   bool shared = false;
+  std::string source;
 };
+
+constexpr const char* kSource = "nos";  // of the file systems that are mounted here
 
 // The topmost mount at this place. Source: proc_pid_mountinfo(5):
 //   36 35 98:0 /root /place rw,noatime shared:1 - ext3 /dev/root rw
@@ -31,6 +34,8 @@ std::optional<Mount> MountAt(const std::string& folder) {
     for (std::string option; words >> option && option != "-";) {
       mount.shared |= option.starts_with("shared:");
     }
+    std::string type;
+    words >> type >> mount.source;
     found = mount;
   }
   return found;
@@ -38,16 +43,23 @@ std::optional<Mount> MountAt(const std::string& folder) {
 
 }  // namespace
 
-Status LimitFolder(const std::string& folder, int64_t bytes, int mode) {
+Status LimitFolder(const std::string& folder, const FolderLimit& limit) {
   const std::optional<Mount> mount = MountAt(folder);
   if (!mount) return {Code::kUnimplemented, folder + " is not mounted"};
-  if (mount->root == "/") return Status::Ok();
-  if (!mount->shared) {
+  const bool ours = mount->source == kSource;
+  if (!ours && mount->root == "/") return Status::Ok();
+  if (!ours && !limit.may_mount) {
+    return {Code::kUnimplemented, folder + " is in use by Pods with MPS shares"};
+  }
+  if (!ours && !mount->shared) {
     return {Code::kUnimplemented, folder + " is mounted without propagation to the host"};
   }
-  const std::string options = fmt::format("mode={:o},size={}", mode, bytes);
-  constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC;  // NOLINT(google-runtime-int)
-  if (::mount("tmpfs", folder.c_str(), "tmpfs", kFlags, options.c_str()) == 0) return Status::Ok();
+  constexpr int64_t kPage = 4096;  // empty files use memory too
+  const std::string options =
+      fmt::format("mode={:o},size={},nr_inodes={}", limit.mode, limit.bytes, limit.bytes / kPage);
+  unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;  // NOLINT(google-runtime-int)
+  if (ours) flags |= MS_REMOUNT;
+  if (::mount(kSource, folder.c_str(), "tmpfs", flags, options.c_str()) == 0) return Status::Ok();
   return {errno == EPERM ? Code::kPermission : Code::kUnavailable,
           fmt::format("failed to mount a tmpfs on {}: {}", folder,
                       std::generic_category().message(errno))};

@@ -62,25 +62,41 @@ class LimitFolderTest : public ::testing::Test {
 
 TEST_F(LimitFolderTest, HostSeesLimit) {
   InContainer(MS_SHARED, [&] {
-    return LimitFolder(here_, kBytes, 01777).ok() && SizeOf(here_) == kBytes &&
+    return LimitFolder(here_, {kBytes, 01777}).ok() && SizeOf(here_) == kBytes &&
            SizeOf(host_) == kBytes;
   });
 }
 
 TEST_F(LimitFolderTest, NextProcessKeepsContent) {
   InContainer(MS_SHARED, [&] {
-    if (!LimitFolder(here_, kBytes, 01777).ok()) return false;
+    if (!LimitFolder(here_, {kBytes, 01777}).ok()) return false;
     std::ofstream(here_ / "of-a-client") << "x";
-    return LimitFolder(here_, kBytes, 01777).ok() && std::filesystem::exists(here_ / "of-a-client");
+    return LimitFolder(here_, {kBytes, 01777}).ok() &&
+           std::filesystem::exists(here_ / "of-a-client");
+  });
+}
+
+TEST_F(LimitFolderTest, NextProcessMayChangeSize) {
+  InContainer(MS_SHARED, [&] {
+    if (!LimitFolder(here_, {kBytes, 01777}).ok()) return false;
+    const FolderLimit larger{2 * kBytes, 01777, /*may_mount=*/false};
+    return LimitFolder(here_, larger).ok() && SizeOf(host_) == 2 * kBytes;
+  });
+}
+
+TEST_F(LimitFolderTest, FolderInUseStays) {
+  InContainer(MS_SHARED, [&] {
+    const FolderLimit limit{kBytes, 01777, /*may_mount=*/false};
+    return LimitFolder(here_, limit).code() == Code::kUnimplemented && SizeOf(here_) != kBytes;
   });
 }
 
 TEST_F(LimitFolderTest, DoesNotHideFolderFromContainers) {
   InContainer(MS_PRIVATE, [&] {
-    return LimitFolder(here_, kBytes, 01777).code() == Code::kUnimplemented &&
+    return LimitFolder(here_, {kBytes, 01777}).code() == Code::kUnimplemented &&
            SizeOf(here_) != kBytes;
   });
-  EXPECT_EQ(LimitFolder(host_, kBytes, 01777).code(), Code::kUnimplemented);
+  EXPECT_EQ(LimitFolder(host_, {kBytes, 01777}).code(), Code::kUnimplemented);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 
 #include "agent/sharing/mps/limited_folder.h"
 #include "base/log.h"
+#include "device/mig_parts.h"
+#include "device/mps_share.h"
 
 namespace nos::agent {
 namespace {
@@ -23,8 +25,17 @@ constexpr const char* kSharedMemory = "/dev/shm";
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kPipesMib = 16;  // sockets, locks and process ids
 
-void LimitOrWarn(const std::string& folder, int64_t mib, int mode) {
-  if (const Status limited = LimitFolder(folder, mib * kMiB, mode); !limited.ok()) {
+// Containers that a former agent has started keep the folders that they have.
+bool AreSharesInUse(kubelet::PodResources& pod_resources) {
+  const auto assignments = pod_resources.List();
+  return !assignments.ok() || std::ranges::any_of(*assignments, [](const auto& assignment) {
+    return device::ParseMpsShareId(assignment.device_id) ||
+           device::ParseMigPartId(assignment.device_id);
+  });
+}
+
+void LimitOrWarn(const std::string& folder, const FolderLimit& limit) {
+  if (const Status limited = LimitFolder(folder, limit); !limited.ok()) {
     Log(LogLevel::kWarn, "failed to limit the size of a folder that MPS clients can fill",
         {{"folder", folder}, {"error", limited.message()}});
   }
@@ -41,9 +52,10 @@ void OpenSharedMemory() {
 }  // namespace
 
 void MpsService::Start(const ModeContext& context) {
-  LimitOrWarn(options_.control.folder, kPipesMib, 0755);
+  const bool may_mount = !AreSharesInUse(context.pod_resources);
+  LimitOrWarn(options_.control.folder, {kPipesMib * kMiB, 0755, may_mount});
   if (!options_.shm_folder.empty()) {
-    LimitOrWarn(kSharedMemory, options_.shm_mib, 01777);
+    LimitOrWarn(kSharedMemory, {options_.shm_mib * kMiB, 01777, may_mount});
     OpenSharedMemory();
   }
   options_.control.daemon.on_change = context.look;

@@ -1,7 +1,7 @@
 // The agent's two unix sockets to the kubelet, with injected faults. One thread.
 #pragma once
 
-#include <set>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,7 +32,7 @@ class FaultyKubelet final : public kubelet::DevicePlugin, public kubelet::PodRes
     return resources_.List();
   }
 
-  void Avoid(std::set<std::string> device_ids) override { plugin_.Avoid(std::move(device_ids)); }
+  void Avoid(std::map<std::string, std::string> users) override { plugin_.Avoid(std::move(users)); }
   Result<std::vector<kubelet::OfferedDevice>> Allocatable() override {
     NOS_RETURN_IF_ERROR(Reach(faults_.rates().offer_failed));
     return resources_.Allocatable();

@@ -179,6 +179,14 @@ std::optional<VirtualNode::Refusal> VirtualNode::TakeDevices(const cluster::Pod&
                                  resource, wanted, free.size())};
     }
     const auto last = free.begin() + static_cast<std::ptrdiff_t>(wanted);
+    const auto used = std::find_if(free.begin(), last, [&](const auto& id) { return IsInUse(id); });
+    if (used != last) {
+      return Refusal{
+          "UnexpectedAdmissionError",
+          fmt::format("Allocate failed due to rpc error: device {} of {} is still in use, "
+                      "which is unexpected",
+                      *used, resource)};
+    }
     AssignToContainers(pod, resource, {free.begin(), last}, mine);
   }
   taken = std::move(mine);
@@ -201,6 +209,14 @@ std::vector<std::string> VirtualNode::FreeDevices(const cluster::Pod& pod,
   std::ranges::stable_partition(free,
                                 [&](const std::string& id) { return !avoided_.contains(id); });
   return free;
+}
+
+// A user that runs according to the kubelet is no reason: it would not be given away.
+bool VirtualNode::IsInUse(const std::string& device_id) const {
+  const auto user = avoided_.find(device_id);
+  if (user == avoided_.end()) return false;
+  const auto pod = pods_.find(user->second);
+  return pod != pods_.end() && pod->second.stage != Stage::kFinished;
 }
 
 bool VirtualNode::IsAllocated(std::string_view device_id) const {

@@ -10,7 +10,8 @@
 // object
 //   is gone before, as after a deletion by force, the kubelet takes its devices for free at once,
 //   and only the pod's cgroup shows that it still runs (kubernetes 1.34.2,
-//   pkg/kubelet/kubelet_pods.go, GetActivePods).
+//   pkg/kubelet/kubelet_pods.go, GetActivePods). The plugin refuses the allocation of such a device
+//   if it knows its user (kubelet/device_plugin_server.h).
 // - The pod resources API does not report devices that init containers have beyond those of the
 // others; they are free
 //   once the init containers have ended, although a real kubelet keeps them for the pod (kubernetes
@@ -97,7 +98,7 @@ class VirtualNode final : public Actor,
   Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override;
   Result<std::vector<kubelet::DeviceAssignment>> List() override;
   Result<std::vector<kubelet::OfferedDevice>> Allocatable() override;
-  void Avoid(std::set<std::string> device_ids) override { avoided_ = std::move(device_ids); }
+  void Avoid(std::map<std::string, std::string> users) override { avoided_ = std::move(users); }
   Result<std::map<std::string, bool>> Read() override;
 
   // Stops everything at once; the node answers again after KubeletTimes::boot.
@@ -143,6 +144,7 @@ class VirtualNode final : public Actor,
   // All or none.
   std::optional<Refusal> TakeDevices(const cluster::Pod& pod, Devices& taken);
   bool IsAllocated(std::string_view device_id) const;
+  bool IsInUse(const std::string& device_id) const;
   std::vector<std::string> FreeDevices(const cluster::Pod& pod, std::string_view resource);
   void Stop(RunningPod& pod);
   bool Advance();
@@ -167,7 +169,8 @@ class VirtualNode final : public Actor,
   std::map<std::string, RunningPod> pods_;
   std::set<kubelet::OfferedDevice> offered_;
   std::set<std::string> ever_offered_;  // resources
-  std::set<std::string> avoided_;       // device ids
+  // As the plugin's DevicePlugin::Avoid has it.
+  std::map<std::string, std::string> avoided_;
   std::function<void(const kubelet::OfferedDevice&)> on_withdrawal_;
   std::map<std::string, std::vector<std::string>> pinned_;
   bool registered_ = false, removed_ = false;
