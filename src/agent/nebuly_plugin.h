@@ -99,7 +99,7 @@ class NebulyPlugin final : public kubelet::DevicePlugin, public DeviceRules {
   bool RefuseAllocation(const std::string& device_id) override;
   // Each change of the shares restarts the plugin's servers, so all changes of a plan are made at
   // once.
-  void Avoid(std::map<std::string, std::string> users) override { others_.Avoid(std::move(users)); }
+  void Avoid(const std::map<std::string, std::string>& users) override { others_.Avoid(users); }
   bool Withdraws() const override { return others_.Withdraws() && !shares_.AnyShared(); }
   bool Shows(const std::string& device_id) const override;
 

@@ -33,7 +33,7 @@ class DevicePlugin {
   // Devices that pods use, as far as the caller knows: device id -> UID of the pod's cgroup, "" if
   // unknown. The kubelet may take them for free before the caller hears of a deletion. It is asked
   // to choose others while there are enough, and does not get one whose pod still runs.
-  virtual void Avoid(std::map<std::string, std::string> /*users*/) {}
+  virtual void Avoid(const std::map<std::string, std::string>& /*users*/) {}
   // True if existing devices can be left out of an offer. If false, an offer must list every device
   // and be made after all changes, because each offer may disturb pods that are being admitted.
   virtual bool Withdraws() const { return true; }

@@ -221,9 +221,9 @@ GrpcAnswer DevicePluginServer::Answer(const std::string& resource, std::string_v
   return {GrpcCode::kUnimplemented, fmt::format("no method {} here", method)};
 }
 
-void DevicePluginServer::Avoid(std::map<std::string, std::string> users) {
+void DevicePluginServer::Avoid(const std::map<std::string, std::string>& users) {
   const std::lock_guard lock(mutex_);
-  avoided_ = std::move(users);
+  avoided_ = users;
 }
 
 // One of these devices whose last user still runs; "" if none. The cgroup of a pod that has ended

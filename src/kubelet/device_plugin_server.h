@@ -111,7 +111,7 @@ class DevicePluginServer final : public DevicePlugin {
   // returns), kInvalid (the kubelet would reject a resource or device; nothing is offered).
   Status Offer(const std::vector<OfferedDevice>& devices) override;
   bool RefuseAllocation(const std::string& device_id) override;
-  void Avoid(std::map<std::string, std::string> users) override;
+  void Avoid(const std::map<std::string, std::string>& users) override;
 
   std::map<std::string, PluginCounts> Counts() const;
 

@@ -78,8 +78,8 @@ class LatePlugin final : public kubelet::DevicePlugin {
   bool RefuseAllocation(const std::string& device_id) override {
     return plugin_ == nullptr || plugin_->RefuseAllocation(device_id);
   }
-  void Avoid(std::map<std::string, std::string> users) override {
-    if (plugin_ != nullptr) plugin_->Avoid(std::move(users));
+  void Avoid(const std::map<std::string, std::string>& users) override {
+    if (plugin_ != nullptr) plugin_->Avoid(users);
   }
   bool Shows(const std::string& device_id) const override {
     return plugin_ == nullptr || plugin_->Shows(device_id);
@@ -111,9 +111,7 @@ class PreparedPlugin final : public kubelet::DevicePlugin {
   bool RefuseAllocation(const std::string& device_id) override {
     return plugin_->RefuseAllocation(device_id);
   }
-  void Avoid(std::map<std::string, std::string> users) override {
-    plugin_->Avoid(std::move(users));
-  }
+  void Avoid(const std::map<std::string, std::string>& users) override { plugin_->Avoid(users); }
   bool Shows(const std::string& device_id) const override { return plugin_->Shows(device_id); }
 
  private:

@@ -38,7 +38,7 @@ bool DeviceOffer::WillWithdraw(const ObservedState& round, Time now) const {
 Status DeviceOffer::Publish(const ObservedState& round, Time now) {
   std::map<std::string, std::string> users = round.devices.users;
   for (const std::string& uuid : round.devices.Held()) users.try_emplace(uuid);
-  device_plugin_.Avoid(std::move(users));
+  device_plugin_.Avoid(users);
   std::set<std::string> withheld;
   for (const auto& [uuid, resource] : round.unwanted) {
     if (!IsListed(uuid) || drains_.Drained(uuid, now)) withheld.insert(uuid);

@@ -32,7 +32,7 @@ class FaultyKubelet final : public kubelet::DevicePlugin, public kubelet::PodRes
     return resources_.List();
   }
 
-  void Avoid(std::map<std::string, std::string> users) override { plugin_.Avoid(std::move(users)); }
+  void Avoid(const std::map<std::string, std::string>& users) override { plugin_.Avoid(users); }
   Result<std::vector<kubelet::OfferedDevice>> Allocatable() override {
     NOS_RETURN_IF_ERROR(Reach(faults_.rates().offer_failed));
     return resources_.Allocatable();

@@ -98,7 +98,7 @@ class VirtualNode final : public Actor,
   Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override;
   Result<std::vector<kubelet::DeviceAssignment>> List() override;
   Result<std::vector<kubelet::OfferedDevice>> Allocatable() override;
-  void Avoid(std::map<std::string, std::string> users) override { avoided_ = std::move(users); }
+  void Avoid(const std::map<std::string, std::string>& users) override { avoided_ = users; }
   Result<std::map<std::string, bool>> Read() override;
 
   // Stops everything at once; the node answers again after KubeletTimes::boot.
