@@ -180,6 +180,15 @@ TEST_F(ClusterCheck, MissingAndUnreadyDaemons) {
   EXPECT_EQ(VerdictOf("PartitionerReady"), Verdict::kFailed);
 }
 
+TEST_F(ClusterCheck, NothingIsWrongBeforeAnInstallation) {
+  state_.daemon_sets.items.clear();
+  state_.deployments.items.clear();
+  EXPECT_EQ(VerdictOf("PartitionerReady"), Verdict::kWarning);
+  EXPECT_EQ(VerdictOf("AgentReady"), Verdict::kWarning);
+  state_.nos_namespace = "nos-system";
+  EXPECT_EQ(VerdictOf("PartitionerReady"), Verdict::kFailed) << "the user says where it is";
+}
+
 TEST_F(ClusterCheck, VersionsThatDiffer) {
   Daemon("Deployment", "nos-autoscaler", "autoscaler", 1, 1, "registry.test:5000/nos:0.0.9");
   EXPECT_EQ(VerdictOf("VersionsAlike"), Verdict::kWarning);

@@ -90,8 +90,11 @@ void CheckDaemon(const Snapshot& snapshot, const Daemon& daemon, Findings& findi
                                fmt::format("the {} is not installed{}", daemon.command, where));
   }
   if (running.empty()) {
-    return findings.Fail(code, fmt::format("the {} is not installed{}", daemon.command, where),
-                         "install nos: docs/install.md");
+    const std::string missing = fmt::format("the {} is not installed{}", daemon.command, where);
+    constexpr const char* kInstall = "install nos: docs/install.md";
+    // Before an installation nothing is wrong.
+    const bool before = snapshot.nos_namespace.empty() && snapshot.AllOfNos().empty();
+    return before ? findings.Warn(code, missing, kInstall) : findings.Fail(code, missing, kInstall);
   }
   for (const WorkloadFacts* one : running) {
     const std::string state = fmt::format("{} {} has {} of {} pods ready", one->kind, one->Key(),
