@@ -53,7 +53,7 @@ struct NodeDevices {
   // UUIDs of GPUs without instances that could be given as a whole, and count in the node's
   // capacity (SharingSettings::shows_unused).
   std::set<std::string> unused{};
-  // Device UUID -> UID of the cgroup of the pod that holds it, where known.
+  // Device UUID -> UID of the cgroup of the pod that holds it; "": not known.
   std::map<std::string, std::string> users{};
   // UUIDs of devices whose pod was deleted before it had ended. The kubelet takes them for free.
   std::set<std::string> departed{};

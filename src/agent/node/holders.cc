@@ -281,7 +281,10 @@ Holders RestoreHolders(NodeDevices& devices, const Holders& seen, Pods pods,
     if (!doubted) devices.departed.insert(uuid);
   }
   for (const auto& [uuid, holder] : holders) {
-    if (!holder.cgroup.empty()) devices.users[uuid] = holder.cgroup;
+    const cluster::Pod* pod = Find(alive, holder.pod);
+    // The cgroup of a pod that has not been admitted, as far as is known, may be a guess.
+    const std::string guess = pod == nullptr ? "" : CgroupUid(*pod);
+    devices.users[uuid] = holder.cgroup.empty() ? guess : holder.cgroup;
   }
   for (const auto& [uuid, resource] : resources) {
     if (unlisted.contains(resource) && !devices.holders.contains(uuid))
