@@ -1,6 +1,11 @@
-// Whether the containers of a pod have ended, by its object.
+// The end of a pod's containers, by its object.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "base/clock.h"
 #include "cluster/objects.h"
 
 namespace nos::cluster {
@@ -14,5 +19,14 @@ inline bool HasEnded(const Pod& pod) {
   return disruption == nullptr || disruption->status != "True" ||
          disruption->reason != "DeletionByPodGC";
 }
+
+// terminationGracePeriodSeconds; larger values are clamped.
+inline Duration GracePeriodOf(const Pod& pod) {
+  constexpr int64_t kMaxSeconds = int64_t{24} * 3600;
+  return std::chrono::seconds(std::clamp<int64_t>(pod.grace_seconds, 0, kMaxSeconds));
+}
+
+// Time after the grace period in which the kubelet hears of a deletion, kills and cleans up.
+inline constexpr Duration kKillTime = std::chrono::seconds(10);
 
 }  // namespace nos::cluster

@@ -143,7 +143,7 @@ class DevicePluginServer final : public DevicePlugin {
   std::condition_variable changed_;
   uint64_t changes_ = 0;                        // number of changes of watches
   std::map<std::string, Plugin> plugins_;       // by resource; never shrinks
-  std::map<std::string, std::string> avoided_;  // as in Avoid
+  std::map<std::string, std::string> avoided_;  // the argument of Avoid
 
   WakeUp wake_up_;
   GrpcServer server_;

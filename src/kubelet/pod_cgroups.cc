@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 // Folders between the root and that of all pods: a controller (version 1), and the parent that a
 // kubelet may have been given (--cgroup-root).
-constexpr int kMostParents = 3;
+constexpr int kMaxParents = 3;
 
 std::vector<fs::path> FoldersIn(const fs::path& folder) {
   std::vector<fs::path> folders;
@@ -77,7 +77,7 @@ bool HasProcess(const fs::path& cgroup) {
 
 Result<std::map<std::string, bool>> CgroupFolder::Read() {
   std::vector<fs::path> all;
-  FindPodsFolders(root_, kMostParents, all);
+  FindPodsFolders(root_, kMaxParents, all);
   if (all.empty()) return Status(Code::kNotFound, "no cgroup of pods in " + root_);
   std::map<std::string, bool> pods;
   const auto add = [&](const fs::path& folder) {

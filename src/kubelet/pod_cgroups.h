@@ -1,4 +1,5 @@
-// Which pods of the node still have a cgroup, whatever the API server and the kubelet's lists say.
+// The cgroups of the node's pods: they show which pods still run, whatever the API server and the
+// kubelet's lists say.
 //
 //   CgroupFolder cgroups;
 //   NOS_ASSIGN(const auto pods, cgroups.Read());

@@ -49,7 +49,7 @@ TEST_F(PodCgroupsTest, ReadsNamesOfCgroupfs) {
   EXPECT_THAT(Read(), ElementsAre(Pair(kUid, true), Pair("abc", false)));
 }
 
-// As kind and k3s do.
+// kind and k3s run kubelets with --cgroup-root.
 TEST_F(PodCgroupsTest, FindsPodsBelowAnotherRoot) {
   Write(std::string("kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod") + kEscaped +
             ".slice",

@@ -10,8 +10,8 @@
 namespace nos::agent {
 namespace {
 
-// A kubelet that starts takes less.
-constexpr Duration kOfferTakes = std::chrono::minutes(1);
+// A kubelet that starts reads the devices sooner.
+constexpr Duration kOfferTimeout = std::chrono::minutes(1);
 constexpr std::string_view kDevicePrefix = "nvidia.com/";  // of resources of device plugins
 
 bool HasSpec(const cluster::Node& node, int gpu) {
@@ -87,7 +87,7 @@ reconcile::ReconcileResult Agent::Reconcile(const std::string&, const reconcile:
       return ReconcileResult::Failed(std::move(shown));
     }
     if (!HandoverFails()) {
-      reporter_.AnnounceOffer(*round->node, offered, kOfferTakes, client, now);
+      reporter_.AnnounceOffer(*round->node, offered, kOfferTimeout, client, now);
     }
     return ReconcileResult::Failed(std::move(offered));
   }
@@ -367,7 +367,7 @@ Status Agent::ReportHandover(const cluster::Node& node, kube::Client& client, Ti
   return wanted ? reporter_.WriteHandover(node, *wanted, client, now) : Status::Ok();
 }
 
-// It has its own condition and Event.
+// True if containers cannot get devices now. A condition and an Event of its own say so.
 bool Agent::HandoverFails() const {
   const auto shown = extras_.handover ? extras_.handover() : std::nullopt;
   return shown && shown->status == "False";

@@ -19,14 +19,11 @@ namespace {
 constexpr Duration kKubeletStarts = std::chrono::milliseconds(1500);
 // Kubelets give containers no less time to end (kubernetes 1.34.2, pkg/kubelet/kuberuntime,
 // minimumGracePeriodInSeconds).
-constexpr Duration kLeastGrace = std::chrono::seconds(2);
-// After the grace period: the kubelet hears of the deletion, kills and cleans up.
-constexpr Duration kKillTakes = std::chrono::seconds(10);
-constexpr int64_t kMostGrace = int64_t{24} * 3600;          // seconds
-constexpr Duration kUsualGrace = std::chrono::seconds(30);  // the API server's default
-// How long processes of pods that the API server does not have count as those of a holder whose
-// cgroup is not known.
-constexpr Duration kForeignCgroups = std::chrono::minutes(10);
+constexpr Duration kMinGracePeriod = std::chrono::seconds(2);
+constexpr Duration kDefaultGracePeriod = std::chrono::seconds(30);  // the API server's default
+// Processes of pods that the API server does not have count for this time as those of a holder
+// whose cgroup is not known.
+constexpr Duration kForeignCgroupTimeout = std::chrono::minutes(10);
 
 using Pods = std::span<const std::shared_ptr<const cluster::Pod>>;
 using Alive = std::map<std::string, const cluster::Pod*>;  // by "ns/name"
@@ -119,7 +116,7 @@ Holders Attribute(const NodeDevices& devices, const Holders& seen, const Alive& 
         holder.uid = pod->meta.uid;
         holder.cgroup = CgroupUid(*pod);
       }
-      holder.grace = std::chrono::seconds(std::clamp<int64_t>(pod->grace_seconds, 0, kMostGrace));
+      holder.grace = cluster::GracePeriodOf(*pod);
     } else if (const auto before = seen.find(uuid);
                before != seen.end() && before->second.pod == key) {
       holder = before->second;  // the kubelet lists the device until the pod has ended
@@ -186,11 +183,11 @@ Cgroup CgroupOf(const Holder& holder, Pods pods, const DepartedPods& departed) {
 
 // True if a container of the pod, which was deleted, may still run.
 bool MayRun(const Holder& holder, Cgroup cgroup, Time now) {
-  if (cgroup == Cgroup::kGone) return now < holder.missing + kLeastGrace;  // or not made yet
+  if (cgroup == Cgroup::kGone) return now < holder.missing + kMinGracePeriod;  // or not made yet
   // It may be the cgroup of any other pod.
-  const bool any = holder.cgroup.empty() && now >= holder.missing + kForeignCgroups;
+  const bool any = holder.cgroup.empty() && now >= holder.missing + kForeignCgroupTimeout;
   if (cgroup == Cgroup::kInUse && !any) return true;
-  return now < holder.missing + std::max(*holder.grace, kLeastGrace) + kKillTakes;
+  return now < holder.missing + std::max(*holder.grace, kMinGracePeriod) + cluster::kKillTime;
 }
 
 // Devices of pods that do not run according to the API server, and whose containers still may.
@@ -274,8 +271,8 @@ Holders RestoreHolders(NodeDevices& devices, const Holders& seen, Pods pods,
     if (!resources.contains(uuid)) continue;
     // The name may be that of another pod by now.
     devices.holders[uuid] = Find(alive, holder.pod) == nullptr ? holder.pod : "";
-    // What a former agent reported may have changed: the pod runs, and the kubelet does not list it
-    // yet, or it has ended.
+    // The report of a former agent may be out of date: the pod has ended, or it runs and the
+    // kubelet does not list its devices yet.
     const bool doubted = holder.reported && (unlisted.contains(resources.at(uuid)) ||
                                              CgroupOf(holder, pods, departed) == Cgroup::kGone);
     if (!doubted) devices.departed.insert(uuid);
@@ -310,7 +307,7 @@ Holders ReportedHolders(const cluster::Node& node, const NodeDevices& devices,
       if (!instance.used) continue;
       const std::string id = DeviceIdOf(reported, instance.placement, devices);
       if (id.empty()) continue;
-      Holder& holder = holders[id] = {instance.pod, "", {}, kUsualGrace};
+      Holder& holder = holders[id] = {instance.pod, "", {}, kDefaultGracePeriod};
       holder.reported = true;
     }
   }

@@ -29,11 +29,11 @@ struct Holder {
 // By device UUID.
 using Holders = std::map<std::string, Holder>;
 
-// What is known of pods that the API server does not have any more.
+// Facts about pods that the API server does not have any more.
 struct DepartedPods {
   // uid -> "ns/name": the kubelet had reported their end before they were deleted.
   std::map<std::string, std::string> ended{};
-  // As kubelet::PodCgroups reads them; none: they cannot be seen.
+  // The result of kubelet::PodCgroups::Read; none: the cgroups cannot be seen.
   std::optional<std::map<std::string, bool>> cgroups{};
 };
 

@@ -65,6 +65,7 @@ Result<NodeDevices> Observer::ReadDevices(const SharingSettings& settings,
   if (std::exchange(failed_, false)) RestartGracePeriods(now);
   if (!holders_) {
     holders_ = options_.recalls ? ReportedHolders(node, devices, catalogue_) : Holders();
+    // The second reading restores the devices that exist only in memory.
     if (!holders_->empty()) return ReadDevices(settings, node, pods, withdraws, now);
   }
   DepartedPods departed{ended_, std::nullopt};

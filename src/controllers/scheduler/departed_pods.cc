@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "cluster/annotations.h"
+#include "cluster/pod_end.h"
 #include "cluster/resource_names.h"
 #include "cluster/resources.h"
 #include "dra/device_index.h"
@@ -16,9 +17,6 @@
 namespace nos::controllers {
 namespace {
 
-// Added to the pod's grace period: the kubelet hears of the deletion, kills and cleans up.
-constexpr Duration kSlack = std::chrono::seconds(10);
-constexpr int64_t kMaxGraceSeconds = int64_t{24} * 3600;
 // A report written sooner after the deletion may be older than it.
 constexpr Duration kReportDelay = std::chrono::seconds(2);
 // How often a stand-in on a lost or absent node is looked at, and when an absent node is given up.
@@ -110,9 +108,7 @@ void DepartedPods::Add(const cluster::Pod& pod, bool gone, Time now) {
         {{"pod", pod.Key()}, {"node", pod.node_name}});
   }
   const std::string key = stand_in->Key();
-  const Duration grace =
-      std::chrono::seconds(std::clamp<int64_t>(pod.grace_seconds, 0, kMaxGraceSeconds));
-  StandIn& added = stand_ins_[key] = {std::move(stand_in), grace, now, now};
+  StandIn& added = stand_ins_[key] = {std::move(stand_in), cluster::GracePeriodOf(pod), now, now};
   added.until = now + Longest(added);
 }
 
@@ -144,7 +140,7 @@ bool DepartedPods::HoldsClaims(const cluster::Pod& pod) const {
 }
 
 Duration DepartedPods::Longest(const StandIn& stand_in) const {
-  const Duration longest = stand_in.grace + kSlack;
+  const Duration longest = stand_in.grace + cluster::kKillTime;
   return AgentReports(stand_in) ? std::min(longest, agent_patience_) : longest;
 }
 

@@ -57,7 +57,7 @@ Status LimitFolder(const std::string& folder, const FolderLimit& limit) {
   constexpr int64_t kPage = 4096;  // empty files use memory too
   const std::string options =
       fmt::format("mode={:o},size={},nr_inodes={}", limit.mode, limit.bytes, limit.bytes / kPage);
-  unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;  // NOLINT(google-runtime-int)
+  uint64_t flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
   if (ours) flags |= MS_REMOUNT;
   if (::mount(kSource, folder.c_str(), "tmpfs", flags, options.c_str()) == 0) return Status::Ok();
   return {errno == EPERM ? Code::kPermission : Code::kUnavailable,

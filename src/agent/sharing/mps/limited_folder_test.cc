@@ -40,7 +40,7 @@ class LimitFolderTest : public ::testing::Test {
   ~LimitFolderTest() override { std::filesystem::remove_all(root_); }
 
   // `propagation` is that of the mount at `here`. A failure of `run` is that of the test.
-  void InContainer(unsigned long propagation, const std::function<bool()>& run) {  // NOLINT
+  void InContainer(uint64_t propagation, const std::function<bool()>& run) {
     const pid_t child = fork();
     if (child == 0) {
       if (unshare(CLONE_NEWNS) != 0) _exit(kSkipped);

@@ -169,7 +169,7 @@ class VirtualNode final : public Actor,
   std::map<std::string, RunningPod> pods_;
   std::set<kubelet::OfferedDevice> offered_;
   std::set<std::string> ever_offered_;  // resources
-  // As the plugin's DevicePlugin::Avoid has it.
+  // The users of devices that the plugin named last (DevicePlugin::Avoid).
   std::map<std::string, std::string> avoided_;
   std::function<void(const kubelet::OfferedDevice&)> on_withdrawal_;
   std::map<std::string, std::vector<std::string>> pinned_;
