@@ -80,6 +80,10 @@ Result<std::vector<DeviceNode>> DeviceNodesOf(const std::string& gpu_uuid,
 // The address of a GPU on the PCI bus: "0000:17:00.0"; "": the driver does not list it.
 std::string PciBusIdOf(const std::string& gpu_uuid, const HostFolders& host);
 
+// The minor number of the GPU's device node: 0 for /dev/nvidia0. Empty: the driver does not list
+// it.
+std::optional<int64_t> MinorOf(const std::string& gpu_uuid, const HostFolders& host);
+
 // Creates the node on the host if it is missing. Error: kUnavailable, with the path and the cause.
 Status MakeOnHost(const DeviceNode& node, const HostFolders& host);
 

@@ -212,6 +212,34 @@ TEST_F(PodResourcesTest, ListsAssignedDevices) {
   EXPECT_EQ((*held)[1].device_id, "MIG-b");
 }
 
+TEST_F(PodResourcesTest, ListsDevicesOfResourceClaims) {
+  Serve([](std::string_view, const std::string&) {
+    v1::ListPodResourcesResponse list;
+    v1::PodResources& pod = *list.add_pod_resources();
+    pod.set_namespace_("team-a");
+    pod.set_name("train-0");
+    v1::ContainerResources& container = *pod.add_containers();
+    container.set_name("main");
+    container.add_devices()->set_resource_name("nvidia.com/gpu");
+    v1::DynamicResource& claim = *container.add_dynamic_resources();
+    claim.set_claim_name("slices");
+    for (const char* device : {"gpu-0-mig-1g10gb-19-0", "gpu-1"}) {
+      v1::ClaimResource& resource = *claim.add_claim_resources();
+      resource.set_driver_name("gpu.nvidia.com");
+      resource.set_pool_name("node-a");
+      resource.set_device_name(device);
+    }
+    return GrpcAnswer{GrpcCode::kOk, list.SerializeAsString()};
+  });
+  const auto claimed = client_.ListClaims();
+  ASSERT_TRUE(claimed.ok()) << claimed.status().message();
+  ASSERT_EQ(claimed->size(), 2U);
+  EXPECT_EQ((*claimed)[0].ns + "/" + (*claimed)[0].pod, "team-a/train-0");
+  EXPECT_EQ((*claimed)[0].container, "main");
+  EXPECT_EQ((*claimed)[0].driver, "gpu.nvidia.com");
+  EXPECT_EQ((*claimed)[1].device, "gpu-1");
+}
+
 TEST_F(PodResourcesTest, MapsReplicaToItsDevice) {
   Serve([](std::string_view method, const std::string&) {
     v1::ContainerDevices devices;

@@ -15,11 +15,21 @@ struct DeviceAssignment {
   std::string device_id;  // "MIG-...", also for a replica; an MPS share: "GPU-...::10::3"
 };
 
+// A device that a container has through a ResourceClaim.
+struct ClaimAssignment {
+  std::string ns, pod, container;
+  std::string driver;  // "gpu.nvidia.com"
+  std::string device;  // name in the driver's pool of this node: "gpu-0-mig-1g10gb-19-6"
+};
+
 class PodResources {
  public:
   virtual ~PodResources() = default;
-  // Devices allocated to pods now. Error: kUnavailable.
+  // Devices that plugins have given to pods now. Error: kUnavailable.
   virtual Result<std::vector<DeviceAssignment>> List() = 0;
+  // Devices of all drivers that pods have through ResourceClaims now. Kubelets report them from
+  // Kubernetes 1.34 on. Error: kUnavailable.
+  virtual Result<std::vector<ClaimAssignment>> ListClaims() = 0;
   // Healthy devices that the kubelet has accepted from plugins, free or not, sorted. An update
   // appears a moment after the kubelet has read a plugin's list. Error: kUnavailable.
   virtual Result<std::vector<OfferedDevice>> Allocatable() = 0;

@@ -55,6 +55,23 @@ Result<std::vector<DeviceAssignment>> PodResourcesClient::List() {
   return assignments;
 }
 
+Result<std::vector<ClaimAssignment>> PodResourcesClient::ListClaims() {
+  NOS_ASSIGN(const std::string bytes, Call(kList));
+  NOS_ASSIGN(const auto answer, Parse<v1::ListPodResourcesResponse>(bytes, kList));
+  std::vector<ClaimAssignment> claimed;
+  for (const v1::PodResources& pod : answer.pod_resources()) {
+    for (const v1::ContainerResources& container : pod.containers()) {
+      for (const v1::DynamicResource& claim : container.dynamic_resources()) {
+        for (const v1::ClaimResource& device : claim.claim_resources()) {
+          claimed.push_back({pod.namespace_(), pod.name(), container.name(), device.driver_name(),
+                             device.device_name()});
+        }
+      }
+    }
+  }
+  return claimed;
+}
+
 Result<std::vector<OfferedDevice>> PodResourcesClient::Allocatable() {
   NOS_ASSIGN(const std::string bytes, Call(kAllocatable));
   NOS_ASSIGN(const auto answer, Parse<v1::AllocatableResourcesResponse>(bytes, kAllocatable));

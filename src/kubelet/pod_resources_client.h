@@ -39,6 +39,8 @@ class PodResourcesClient final : public PodResources {
   // second, or more than max_bytes), kUnimplemented.
   Result<std::vector<DeviceAssignment>> List() override;
   // Errors as List.
+  Result<std::vector<ClaimAssignment>> ListClaims() override;
+  // Errors as List.
   Result<std::vector<OfferedDevice>> Allocatable() override;
 
  private:

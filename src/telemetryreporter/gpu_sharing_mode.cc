@@ -60,16 +60,16 @@ void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGp
   gpu.instances.clear();
 }
 
-void SetSharingMode(std::span<const device::GpuInstance> there, const Sharing& sharing,
+void SetSharingMode(std::span<const device::GpuInstance> there, const NodeSettings& settings,
                     SampledGpu& gpu, const gpu::Catalogue& catalogue) {
   if (!there.empty()) gpu.sharing_mode = gpu::SharingModeOfProfile(there.front().profile);
   if (!gpu.info.gives_whole) return;
-  const bool changes_mig = MayChangeMig(gpu.info, sharing.resets, catalogue);
+  const bool changes_mig = MayChangeMig(gpu.info, settings.resets, catalogue);
   if (gpu.info.mig_enabled && !changes_mig) return;
   const std::array<std::pair<std::string_view, bool>, 4> modes = {
       {{gpu::kMigMode, changes_mig},
        {gpu::kMpsMode, gpu.info.could_share_gib > 0 || gpu.info.share_gib > 0},
-       {gpu::kTimeSlicingMode, sharing.time_slices > 1},
+       {gpu::kTimeSlicingMode, settings.time_slices > 1},
        {gpu::kWholeMode, true}}};
   for (const auto& [mode, possible] : modes) {
     if (possible && mode != gpu.sharing_mode) gpu.switches.emplace_back(mode);

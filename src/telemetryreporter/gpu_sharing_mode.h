@@ -11,7 +11,7 @@ namespace nos::telemetry {
 // cannot be time slices are removed.
 void PlaceTimeSlices(const gpu::Catalogue& catalogue, int time_slices, SampledGpu& gpu);
 // Sets sharing mode and switches of the sample. `there`: all instances.
-void SetSharingMode(std::span<const device::GpuInstance> there, const Sharing& sharing,
+void SetSharingMode(std::span<const device::GpuInstance> there, const NodeSettings& settings,
                     SampledGpu& gpu, const gpu::Catalogue& catalogue);
 
 }  // namespace nos::telemetry

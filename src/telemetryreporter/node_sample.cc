@@ -9,6 +9,8 @@
 #include "device/mig_parts.h"
 #include "device/mps_share.h"
 #include "device/plain_gpus.h"
+#include "dra/device_name.h"
+#include "dra/gpu_driver.h"
 #include "gpu/product.h"
 #include "telemetryreporter/gpu_sharing_mode.h"
 
@@ -16,6 +18,17 @@ namespace nos::telemetry {
 namespace {
 
 using HoldersByDevice = std::map<std::string, std::vector<Holder>>;
+
+// A device that a container has through a ResourceClaim.
+struct Claimed {
+  int64_t gpu = 0;               // GpuInfo::index
+  std::optional<uint8_t> start;  // of a MIG instance
+  Holder holder;
+};
+
+void Add(const Holder& holder, std::vector<Holder>& to) {
+  if (std::ranges::find(to, holder) == to.end()) to.push_back(holder);
+}
 
 // Replicas of a shared device have IDs "UUID::3" (NVIDIA/k8s-device-plugin, time-slicing), MPS
 // shares "UUID::10::3", time slices of this agent "UUID::time::2". The last two are separate
@@ -38,12 +51,49 @@ HoldersByDevice ByDevice(const std::vector<kubelet::DeviceAssignment>& assignmen
     if (device::ParseMigPartId(id)) devices.insert(id);
     const Holder holder{assignment.ns, assignment.pod, assignment.container};
     for (const std::string& device : devices) {
-      std::vector<Holder>& of = holders[device];
-      if (std::ranges::find(of, holder) == of.end()) of.push_back(holder);
+      Add(holder, holders[device]);
     }
   }
   for (auto& [uuid, of] : holders) std::ranges::sort(of);
   return holders;
+}
+
+// NVIDIA's driver names a GPU by its minor number. Where the host does not state it, index and
+// minor number are taken for equal.
+std::vector<Claimed> ReadClaims(const std::vector<kubelet::ClaimAssignment>& assignments,
+                                const std::vector<device::GpuInfo>& infos,
+                                const device::HostFolders& host) {
+  std::map<int64_t, int64_t> by_minor;
+  for (const device::GpuInfo& info : infos) {
+    by_minor[device::MinorOf(info.uuid, host).value_or(info.index)] = info.index;
+  }
+  std::vector<Claimed> claimed;
+  for (const kubelet::ClaimAssignment& assignment : assignments) {
+    const auto name = dra::ReadDeviceName(assignment.driver, assignment.device);
+    if (!name || (!name->profile.empty() && !name->start)) continue;
+    int64_t gpu = name->gpu;
+    if (assignment.driver == dra::kNvidiaDriver) {
+      const auto found = by_minor.find(gpu);
+      if (found == by_minor.end()) continue;
+      gpu = found->second;
+    }
+    claimed.push_back({gpu, name->start, {assignment.ns, assignment.pod, assignment.container}});
+  }
+  return claimed;
+}
+
+void AddClaims(const std::vector<Claimed>& claimed, SampledGpu& gpu) {
+  for (const Claimed& one : claimed) {
+    if (one.gpu != gpu.info.index) continue;
+    if (!one.start) Add(one.holder, gpu.holders);
+    for (SampledInstance& sampled : gpu.instances) {
+      const device::GpuInstance& instance = sampled.instance;
+      const bool is = instance.start == one.start && instance.complete && instance.part_of.empty();
+      if (is) Add(one.holder, sampled.holders);
+    }
+  }
+  std::ranges::sort(gpu.holders);
+  for (SampledInstance& sampled : gpu.instances) std::ranges::sort(sampled.holders);
 }
 
 std::vector<Holder> HoldersOf(const HoldersByDevice& holders, const std::string& uuid) {
@@ -63,9 +113,10 @@ std::string HealthOf(const device::GpuInfo& info,
 
 // An instance that covers the whole GPU is the GPU itself and is not listed.
 Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
-                       const gpu::Catalogue& catalogue, const Sharing& sharing, SampledGpu& gpu) {
+                       const gpu::Catalogue& catalogue, const NodeSettings& settings,
+                       SampledGpu& gpu) {
   NOS_ASSIGN(std::vector<device::GpuInstance> instances, backend.ListInstances(gpu.info.index));
-  SetSharingMode(instances, sharing, gpu, catalogue);
+  SetSharingMode(instances, settings, gpu, catalogue);
   for (device::GpuInstance& instance : instances) {
     if (gpu::SharingModeOfProfile(instance.profile) == gpu::kWholeMode) continue;
     SampledInstance sampled;
@@ -77,7 +128,7 @@ Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
     gpu.instances.push_back(std::move(sampled));
   }
   if (gpu.sharing_mode == gpu::kTimeSlicingMode)
-    PlaceTimeSlices(catalogue, sharing.time_slices, gpu);
+    PlaceTimeSlices(catalogue, settings.time_slices, gpu);
   return Status::Ok();
 }
 
@@ -85,7 +136,7 @@ Status SampleInstances(device::Backend& backend, const HoldersByDevice& holders,
 
 Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
                               kubelet::PodResources& pod_resources, const gpu::Catalogue& catalogue,
-                              const device::GpuHealth* health, const Sharing& sharing) {
+                              const device::GpuHealth* health, const NodeSettings& settings) {
   NOS_ASSIGN(std::vector<device::GpuInfo> infos, backend.ListGpus());
   NodeSample sample;
   sample.node = node;
@@ -93,6 +144,10 @@ Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
   sample.holders_status = assignments.status();
   const HoldersByDevice holders =
       assignments.ok() ? ByDevice(*assignments, infos) : HoldersByDevice();
+  const auto claims = pod_resources.ListClaims();
+  if (sample.holders_status.ok()) sample.holders_status = claims.status();
+  const std::vector<Claimed> claimed =
+      claims.ok() ? ReadClaims(*claims, infos, settings.host) : std::vector<Claimed>();
   const auto conditions =
       health == nullptr ? std::vector<device::HealthCondition>() : health->Conditions();
   for (device::GpuInfo& info : infos) {
@@ -109,8 +164,9 @@ Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
       gpu.slots = model == nullptr ? 0 : model->slots();
     }
     if (gpu.info.share_gib > 0 || gpu.info.mig_enabled || gpu.info.gives_whole) {
-      gpu.instances_status = SampleInstances(backend, holders, catalogue, sharing, gpu);
+      gpu.instances_status = SampleInstances(backend, holders, catalogue, settings, gpu);
     }
+    AddClaims(claimed, gpu);
     sample.gpus.push_back(std::move(gpu));
   }
   return sample;

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "device/backend.h"
+#include "device/driver_files.h"
 #include "device/health.h"
 #include "gpu/catalogue.h"
 #include "kubelet/pod_resources.h"
@@ -40,17 +41,18 @@ struct NodeSample {
 };
 
 // Settings of the node's agent that the driver does not report.
-struct Sharing {
+struct NodeSettings {
   int time_slices = 0;  // number of equal time slices per GPU; 0: no time-slicing
   // True if the agent resets GPUs that need a reset to change MIG mode.
   bool resets = false;
+  device::HostFolders host{};
 };
 
 // Error: kUnavailable if there is no driver. A failing GPU or a kubelet that does not answer is
 // recorded in the sample. `health` may be null.
 Result<NodeSample> TakeSample(const std::string& node, device::Backend& backend,
                               kubelet::PodResources& pod_resources, const gpu::Catalogue& catalogue,
-                              const device::GpuHealth* health, const Sharing& sharing = {});
+                              const device::GpuHealth* health, const NodeSettings& settings = {});
 
 // The only holder; null if there is none or several (shared GPUs).
 const Holder* SoleHolder(const std::vector<Holder>& holders);

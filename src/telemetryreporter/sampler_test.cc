@@ -1,7 +1,11 @@
 #include "telemetryreporter/sampler.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "device/mig_parts.h"
 #include "device/mps_gpus.h"
@@ -9,6 +13,7 @@
 #include "device/sim_gpus.h"
 #include "kubelet/testing/fake_kubelet.h"
 #include "telemetry/records.h"
+#include "telemetry/testing/temp_folder.h"
 #include "telemetryreporter/dcgm_text.h"
 #include "telemetryreporter/gpu_metrics.h"
 #include "telemetryreporter/sample_text.h"
@@ -89,6 +94,53 @@ TEST_F(SamplerTest, ReportsDevicesAndMeasurements) {
   EXPECT_EQ(FindString(records[2], "instance"), held_.uuid);
   EXPECT_GT(records[2].at("metrics").at("utilization").to_number<double>(), 0);
   EXPECT_EQ(records[3].at("metrics").at("utilization"), 0);
+}
+
+TEST_F(SamplerTest, PodsHoldTheDevicesOfTheirClaims) {
+  const auto holders = [](const Json& gpu) {
+    std::string text = WriteJson(gpu.at("holders"));
+    for (const Json& instance : gpu.at("instances").as_array()) {
+      text +=
+          " " + std::string(FindString(instance, "profile")) + WriteJson(instance.at("holders"));
+    }
+    return text;
+  };
+  kubelet_.AssignClaim({"ml", "a", "main", "gpu.nvidia.com", "gpu-0-mig-1g5gb-19-0"});
+  kubelet_.AssignClaim({"ml", "a", "side", "gpu.nvidia.com", "gpu-0-mig-1g5gb-19-0"});
+  kubelet_.AssignClaim({"ml", "b", "main", "gpu.nos.nebuly.com", "gpu-1"});
+  kubelet_.AssignClaim(
+      {"ml", "c", "main", "gpu.nvidia.com", "gpu-0-mig-1g5gb-19-3"});  // not created
+  kubelet_.AssignClaim({"ml", "d", "main", "nic.example.com", "gpu-1"});
+  kubelet_.AssignClaim({"ml", "e", "main", "gpu.nvidia.com", "gpu-7"});
+  const std::vector<Json> records = Records();
+  const JsonArray& gpus = records[0].at("gpus").as_array();
+  EXPECT_EQ(holders(gpus[0]), R"([] 3g.20gb[{"namespace":"ml","pod":"train","container":"main"}])"
+                              R"( 1g.5gb[{"namespace":"ml","pod":"a","container":"main"},)"
+                              R"({"namespace":"ml","pod":"a","container":"side"}])");
+  EXPECT_EQ(holders(gpus[1]), R"([{"namespace":"ml","pod":"b","container":"main"}])");
+  EXPECT_EQ(FindString(records[2], "kind"), "instance");
+}
+
+// The driver numbers device nodes in an order of its own.
+TEST_F(SamplerTest, DeviceOfNvidiasDriverIsFoundByMinorNumber) {
+  const TempFolder host;
+  const auto list = [&](int index, int minor) {
+    const std::string folder =
+        fmt::format("{}/driver/nvidia/gpus/0000:0{}:00.0", host.path(), minor);
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/information")
+        << "GPU UUID: " << gpus_.ListGpus()->at(index).uuid << "\nDevice Minor: " << minor << "\n";
+  };
+  list(0, 1);
+  list(1, 0);
+  kubelet_.AssignClaim({"ml", "a", "main", "gpu.nvidia.com", "gpu-0"});
+  kubelet_.AssignClaim({"ml", "b", "main", "gpu.nos.nebuly.com", "gpu-0"});
+  NodeSettings settings;
+  settings.host.proc = host.path();
+  const NodeSample sample =
+      TakeSample("gpu-1", gpus_, kubelet_, gpu::Catalogue::Builtin(), &health_, settings).value();
+  EXPECT_THAT(sample.gpus[0].holders, ElementsAre(Holder{"ml", "b", "main"}));
+  EXPECT_THAT(sample.gpus[1].holders, ElementsAre(Holder{"ml", "a", "main"}));
 }
 
 TEST_F(SamplerTest, ReportsLayoutOnChangeAndEveryFiveMinutes) {

@@ -81,6 +81,11 @@ start_of() {
     grep -oE '[0-9]+$'
 }
 instances() { jq -c '[.gpus[0].instances[] | "\(.profile)@\(.start)"] | sort' "$work/gpus.json"; }
+# holders: which pod has which instance, as measurements name it.
+holders() {
+  nsenter --target "${pid[agent]}" --mount "$build/nos" agent --once --print -o json --config "$work/agent.yaml" --node "$node" |
+    jq -r '.readings.gpus[0].instances[] | "\(.profile)@\(.start) \(.holders | map(.pod) | join(","))"'
+}
 slices() { k get resourceslices -o json | jq --arg node "$node" '[.items[] | select(.spec.nodeName == $node)] | length'; }
 
 say "a node with an H100 joins, whose GPUs are for claims"
@@ -107,6 +112,7 @@ running first
 at=$(start_of first)
 sees first "$at" void
 expect 'nos.nebuly.com/Created' k get resourceclaims -n "$team" -o json
+expect "^3g.40gb@$at first\$" holders
 
 say "a second pod beside it, and the devices stay the same"
 claim_pod second 1g.10gb

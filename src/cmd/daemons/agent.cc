@@ -176,8 +176,9 @@ class DeviceEvents {
   std::atomic<bool> happened_{false};
 };
 
-telemetry::Sharing SharingOf(const agent::SharingSettings& settings) {
-  return {settings.time_slices, settings.resets != agent::ResetRule::kNever};
+telemetry::NodeSettings SettingsOf(const agent::SharingSettings& sharing,
+                                   const device::HostFolders& host) {
+  return {sharing.time_slices, sharing.resets != agent::ResetRule::kNever, host};
 }
 
 agent::ClaimServiceOptions ClaimOptionsOf(const AgentFlags& flags, const Config& config) {
@@ -265,8 +266,9 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   reconcile::Runner runner(reconciler, metered, options);
   LoopReport report;
   NOS_ASSIGN(const auto telemetry,
-             AgentTelemetry::Start(config.telemetry, {flags.node, backend, pod_resources, catalogue,
-                                                      health, xids, metrics, SharingOf(settings)}));
+             AgentTelemetry::Start(config.telemetry,
+                                   {flags.node, backend, pod_resources, catalogue, health, xids,
+                                    metrics, SettingsOf(settings, config.host)}));
   NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses, ChecksOf(report), metrics,
                                               [&] { config.plugins.Measure(metrics); }));
   const ClaimThread claim_thread(claims, claims_bell, clock);
@@ -291,7 +293,7 @@ Result<telemetry::NodeSample> SampleMachine(const AgentFlags& flags, const Confi
   const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
   const auto take = [&] {
     return telemetry::TakeSample(flags.node, backend, pod_resources, catalogue, nullptr,
-                                 SharingOf(agent::SettingsOf(config.modes, true)));
+                                 SettingsOf(agent::SettingsOf(config.modes, true), config.host));
   };
   NOS_RETURN_IF_ERROR(take().status());
   std::this_thread::sleep_for(kBetween);

@@ -111,7 +111,7 @@ void AgentTelemetry::LookAgainAndAgain() {
 Status AgentTelemetry::Look() {
   NOS_ASSIGN(telemetry::NodeSample sample,
              telemetry::TakeSample(sources_.node, sources_.backend, sources_.pod_resources,
-                                   sources_.catalogue, &sources_.health, sources_.sharing));
+                                   sources_.catalogue, &sources_.health, sources_.settings));
   Status worst = sample.holders_status;
   if (dcgm_) {
     if (const Status filled = dcgm_->Fill(sample); !filled.ok()) {

@@ -67,7 +67,7 @@ struct AgentSources {
   const device::GpuHealth& health;
   XidLog& xids;
   Metrics& metrics;
-  telemetry::Sharing sharing{};
+  telemetry::NodeSettings settings{};
 };
 
 class AgentTelemetry {

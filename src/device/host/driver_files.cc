@@ -370,6 +370,11 @@ std::string PciBusIdOf(const std::string& gpu_uuid, const HostFolders& host) {
   return gpu.ok() ? gpu->bus : "";
 }
 
+std::optional<int64_t> MinorOf(const std::string& gpu_uuid, const HostFolders& host) {
+  const auto gpu = FindGpu(gpu_uuid, host);
+  return gpu.ok() ? std::optional(gpu->minor) : std::nullopt;
+}
+
 Status MakeOnHost(const DeviceNode& node, const HostFolders& host) {
   const fs::path path = OnThisSide(node.path, host);
   const auto failed = [&] {

@@ -158,10 +158,12 @@ TEST_F(DriverFilesTest, AnInstanceHasTwoCapabilities) {
   EXPECT_EQ(DeviceNodesOf("GPU-a", 7, host_).status().code(), Code::kNotFound);
 }
 
-TEST_F(DriverFilesTest, FindsAddressOnThePciBus) {
+TEST_F(DriverFilesTest, FindsAddressOnThePciBusAndMinorNumber) {
   Gpu("GPU-a", 1);
   EXPECT_EQ(PciBusIdOf("GPU-a", host_), "0000:01:00.0");
   EXPECT_EQ(PciBusIdOf("GPU-b", host_), "");
+  EXPECT_EQ(MinorOf("GPU-a", host_), 1);
+  EXPECT_EQ(MinorOf("GPU-b", host_), std::nullopt);
 }
 
 TEST_F(DriverFilesTest, NodesWithoutNumbersAreNotFound) {

@@ -1,48 +1,11 @@
 #include "dra/device_counts.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <optional>
 
-#include "dra/gpu_driver.h"
+#include "dra/device_name.h"
 
 namespace nos::dra {
 namespace {
-
-constexpr size_t kMaxName = 63;  // of a device
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-size_t DigitsIn(std::string_view text) {
-  return static_cast<size_t>(std::ranges::find_if_not(text, IsDigit) - text.begin());
-}
-
-bool Take(std::string_view& text, std::string_view what) {
-  if (!text.starts_with(what)) return false;
-  text.remove_prefix(what.size());
-  return true;
-}
-
-// "1g10gb-19-6" is "1g.10gb", "1g10gb-me-20-6" is "1g.10gb.me".
-std::optional<std::string> ProfileIn(std::string_view text) {
-  if (text.size() > kMaxName) return std::nullopt;
-  const std::string_view slices = text.substr(0, DigitsIn(text));
-  text.remove_prefix(slices.size());
-  if (slices.empty() || !Take(text, "g")) return std::nullopt;
-  const std::string_view memory = text.substr(0, DigitsIn(text));
-  text.remove_prefix(memory.size());
-  if (memory.empty() || !Take(text, "gb")) return std::nullopt;
-  std::string profile = fmt::format("{}g.{}gb", slices, memory);
-  while (Take(text, "-") && !text.empty() && !IsDigit(text.front())) {
-    const std::string_view extra = text.substr(0, text.find('-'));
-    const bool plain = std::ranges::all_of(extra, [](char c) { return c >= 'a' && c <= 'z'; });
-    if (extra.empty() || !plain) return std::nullopt;
-    profile += "." + std::string(extra);
-    text.remove_prefix(extra.size());
-  }
-  return profile;
-}
 
 const std::string* ClassOf(const ResourceClaim& claim, const std::string& result) {
   for (const DeviceRequest& request : claim.requests) {
@@ -57,14 +20,9 @@ const std::string* ClassOf(const ResourceClaim& claim, const std::string& result
 }  // namespace
 
 std::string ResourceOf(std::string_view driver, std::string_view device) {
-  if (!IsGpuDriver(driver) || !Take(device, "gpu-")) return "";
-  const size_t digits = DigitsIn(device);
-  if (digits == 0) return "";
-  device.remove_prefix(digits);
-  if (device.empty()) return "nvidia.com/gpu";
-  if (!Take(device, "-mig-")) return "";
-  const auto profile = ProfileIn(device);
-  return profile ? "nvidia.com/mig-" + *profile : "";
+  const auto name = ReadDeviceName(driver, device);
+  if (!name) return "";
+  return name->profile.empty() ? "nvidia.com/gpu" : "nvidia.com/mig-" + name->profile;
 }
 
 int64_t GbOf(const Quantity& memory) {

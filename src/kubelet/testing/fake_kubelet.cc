@@ -21,6 +21,11 @@ Result<std::vector<DeviceAssignment>> FakeKubelet::List() {
   return listed;
 }
 
+Result<std::vector<ClaimAssignment>> FakeKubelet::ListClaims() {
+  if (down) return Status(Code::kUnavailable, "the kubelet does not answer");
+  return forgetful ? std::vector<ClaimAssignment>() : claimed_;
+}
+
 Result<std::vector<OfferedDevice>> FakeKubelet::Allocatable() {
   if (down) return Status(Code::kUnavailable, "the kubelet does not answer");
   std::vector<OfferedDevice> healthy = slow ? std::vector<OfferedDevice>() : offer_;
@@ -41,6 +46,9 @@ Status FakeKubelet::Admit(const std::string& ns, const std::string& pod,
 void FakeKubelet::Remove(const std::string& ns, const std::string& pod) {
   std::erase_if(assignments_, [&](const DeviceAssignment& assignment) {
     return assignment.ns == ns && assignment.pod == pod;
+  });
+  std::erase_if(claimed_, [&](const ClaimAssignment& device) {
+    return device.ns == ns && device.pod == pod;
   });
 }
 

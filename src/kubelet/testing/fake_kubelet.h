@@ -16,6 +16,7 @@ class FakeKubelet final : public DevicePlugin, public PodResources {
   bool Withdraws() const override { return withdraws; }
   bool RefuseAllocation(const std::string& device_id) override { return device_id != taken_late; }
   Result<std::vector<DeviceAssignment>> List() override;
+  Result<std::vector<ClaimAssignment>> ListClaims() override;
   Result<std::vector<OfferedDevice>> Allocatable() override;
 
   // Allocates a free offered device to the pod's container. A container called "init" is an init
@@ -24,6 +25,7 @@ class FakeKubelet final : public DevicePlugin, public PodResources {
                const std::string& container = "main");
   // Assigns a device without checking the offer.
   void Assign(const DeviceAssignment& assignment) { assignments_.push_back(assignment); }
+  void AssignClaim(const ClaimAssignment& device) { claimed_.push_back(device); }
   void Remove(const std::string& ns, const std::string& pod);
   bool Holds(const std::string& device_id) const;
   bool Offers(const std::string& device_id) const;
@@ -45,6 +47,7 @@ class FakeKubelet final : public DevicePlugin, public PodResources {
  private:
   std::vector<OfferedDevice> offer_;
   std::vector<DeviceAssignment> assignments_;
+  std::vector<ClaimAssignment> claimed_;
 };
 
 }  // namespace nos::kubelet

@@ -352,6 +352,12 @@ std::map<std::string, std::string> ClaimDriver::Held() const {
   return held;
 }
 
+bool ClaimDriver::HasPrepared(const std::string& claim_uid, std::string_view uuid) const {
+  const auto found = prepared_.find(claim_uid);
+  return found != prepared_.end() &&
+         std::ranges::count(found->second.devices, uuid, &Device::uuid) > 0;
+}
+
 std::vector<std::string> ClaimDriver::PreparedFor(const std::string& claim_uid) const {
   std::vector<std::string> names;
   const auto found = prepared_.find(claim_uid);

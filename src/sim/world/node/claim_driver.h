@@ -85,6 +85,8 @@ class ClaimDriver final : public Actor {
   bool Holds(std::string_view uuid) const;
   // UUIDs of all prepared devices with the key of their claim.
   std::map<std::string, std::string> Held() const;
+  // True if the device with this UUID is prepared for the claim.
+  bool HasPrepared(const std::string& claim_uid, std::string_view uuid) const;
   // Names of the devices that are prepared for the claim with this uid, sorted.
   std::vector<std::string> PreparedFor(const std::string& claim_uid) const;
 

@@ -89,4 +89,20 @@ Result<Duration> ClaimManager::Unprepare(const std::string& pod_uid) {
   return longest;
 }
 
+std::vector<std::string> ClaimManager::DevicesOf(const std::string& pod_uid) const {
+  std::vector<std::string> names;
+  for (const auto& [claim, pods] : prepared_) {
+    if (!pods.contains(pod_uid)) continue;
+    const std::vector<std::string> devices = driver_->PreparedFor(claim);
+    names.insert(names.end(), devices.begin(), devices.end());
+  }
+  return names;
+}
+
+bool ClaimManager::HasDevice(const std::string& pod_uid, std::string_view uuid) const {
+  return std::ranges::any_of(prepared_, [&](const auto& claim) {
+    return claim.second.contains(pod_uid) && driver_->HasPrepared(claim.first, uuid);
+  });
+}
+
 }  // namespace nos::sim

@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cluster/objects.h"
 #include "kube/client.h"
@@ -28,6 +30,10 @@ class ClaimManager {
   Result<Duration> Prepare(const cluster::Pod& pod);
   // The time until the pod's devices are free; zero if it has none. Error: try again.
   Result<Duration> Unprepare(const std::string& pod_uid);
+  // Names of the devices that are prepared for the pod.
+  std::vector<std::string> DevicesOf(const std::string& pod_uid) const;
+  // True if a claim of the pod has the device with this UUID.
+  bool HasDevice(const std::string& pod_uid, std::string_view uuid) const;
   // The node has rebooted.
   void Forget() { prepared_.clear(); }
 

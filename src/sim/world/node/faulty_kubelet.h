@@ -31,6 +31,10 @@ class FaultyKubelet final : public kubelet::DevicePlugin, public kubelet::PodRes
     if (now < knows_at_) return std::vector<kubelet::DeviceAssignment>();
     return resources_.List();
   }
+  Result<std::vector<kubelet::ClaimAssignment>> ListClaims() override {
+    NOS_RETURN_IF_ERROR(Reach(faults_.rates().offer_failed));
+    return resources_.ListClaims();
+  }
 
   void Avoid(const std::map<std::string, std::string>& users) override { plugin_.Avoid(users); }
   Result<std::vector<kubelet::OfferedDevice>> Allocatable() override {

@@ -236,6 +236,13 @@ const VirtualNode::RunningPod* VirtualNode::Holder(std::string_view device_id) c
   return nullptr;
 }
 
+const VirtualNode::RunningPod* VirtualNode::ClaimHolder(std::string_view uuid) const {
+  for (const auto& [uid, pod] : pods_) {
+    if (claims_.HasDevice(uid, uuid)) return &pod;
+  }
+  return nullptr;
+}
+
 void VirtualNode::Stop(RunningPod& pod) {
   if (pod.stage == Stage::kFinished) {
     pod.remove_object = true;
@@ -338,6 +345,21 @@ Result<std::vector<kubelet::DeviceAssignment>> VirtualNode::List() {
     }
   }
   return held;
+}
+
+Result<std::vector<kubelet::ClaimAssignment>> VirtualNode::ListClaims() {
+  if (down_until_ || removed_) return Status(Code::kUnavailable, "the kubelet is not running");
+  std::vector<kubelet::ClaimAssignment> claims;
+  for (const auto& [uid, pod] : pods_) {
+    if (pod.pod == nullptr) continue;
+    for (std::string& device : claims_.DevicesOf(uid)) {
+      const auto& containers = pod.pod->containers;
+      claims.push_back({pod.pod->meta.ns, pod.pod->meta.name,
+                        containers.empty() ? "" : containers.front().name, kGpuDriver,
+                        std::move(device)});
+    }
+  }
+  return claims;
 }
 
 Result<std::vector<kubelet::OfferedDevice>> VirtualNode::Allocatable() {

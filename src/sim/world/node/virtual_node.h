@@ -97,6 +97,7 @@ class VirtualNode final : public Actor,
 
   Status Offer(const std::vector<kubelet::OfferedDevice>& devices) override;
   Result<std::vector<kubelet::DeviceAssignment>> List() override;
+  Result<std::vector<kubelet::ClaimAssignment>> ListClaims() override;
   Result<std::vector<kubelet::OfferedDevice>> Allocatable() override;
   void Avoid(const std::map<std::string, std::string>& users) override { avoided_ = users; }
   Result<std::map<std::string, bool>> Read() override;
@@ -127,6 +128,8 @@ class VirtualNode final : public Actor,
   }
   // The pod whose containers have a device, whatever the kubelet takes for free; null if none.
   const RunningPod* Holder(std::string_view device_id) const;
+  // A pod that has the device through a claim; null if none.
+  const RunningPod* ClaimHolder(std::string_view uuid) const;
 
  private:
   using PodPtr = std::shared_ptr<const cluster::Pod>;
