@@ -7,6 +7,8 @@
 
 #include "base/millis.h"
 #include "controllers/pool_standing.h"
+#include "dra/context.h"
+#include "dra/device_index.h"
 #include "quota/balance.h"
 #include "reconcile/condition.h"
 #include "reconcile/plan_result.h"
@@ -56,7 +58,7 @@ std::string_view AnnotationOf(const cluster::Node& node, std::string_view key) {
 }  // namespace
 
 std::vector<std::string_view> CollectorKinds() {
-  return {cluster::kElasticQuota, cluster::kCompositeQuota};
+  return {cluster::kElasticQuota, cluster::kCompositeQuota, dra::kClaimKind};
 }
 
 Collector::Collector(const gpu::Catalogue& catalogue, Report report, CollectorOptions options)
@@ -80,7 +82,7 @@ reconcile::ReconcileResult Collector::Reconcile(const std::string&, const reconc
   if (!reported_.all || view.changes->everything) {
     ReportAll(view);
   } else {
-    if (!view.changes->around.empty()) TakeInQuotas(view);
+    TakeInAround(view);
     for (const auto& change : view.changes->nodes) TakeInNode(view, change.before, change.after);
     for (const auto& change : view.changes->pods) TakeInPod(change.before, change.after);
     for (const std::string& node : std::exchange(dirty_nodes_, {})) ReportNode(view, node);
@@ -99,6 +101,8 @@ void Collector::ReportAll(const reconcile::Listers& view) {
   reported_.quotas.clear();
   on_node_.clear();
   plans_.clear();
+  users_.clear();
+  context_ = view.around->Collect();
   TakeInQuotas(view);
   for (const Pod& pod : *view.pods.Snapshot()) TakeInPod(nullptr, pod);
   for (const Node& node : *view.nodes.Snapshot()) TakeInNode(view, nullptr, node);
@@ -122,9 +126,26 @@ void Collector::ReportPresent(std::string_view what, JsonArray ids) {
   Emit({{"kind", "present"}, {"what", what}, {"ids", std::move(ids)}});
 }
 
+void Collector::TakeInAround(const reconcile::Listers& view) {
+  bool quotas = false;
+  std::set<std::string> users;
+  for (const reconcile::ContextChange& change : view.changes->around) {
+    change.apply(context_);
+    if (change.kind != dra::kClaimKind) {
+      quotas = true;
+      continue;
+    }
+    const auto found = users_.find(change.key);
+    if (found != users_.end()) users.insert(found->second.begin(), found->second.end());
+  }
+  if (quotas) TakeInQuotas(view);
+  for (const std::string& key : users) {
+    if (const Pod pod = view.pods.Get(key)) ReportPod(*pod);
+  }
+}
+
 // Recomputed from all quotas: a quota can take effect or lose it when another one changes.
 void Collector::TakeInQuotas(const reconcile::Listers& view) {
-  context_ = view.around->Collect();
   const quota::Balance balance(quota::QuotasOf(context_));
   std::map<std::string, std::string, std::less<>> quota_of;
   for (size_t i = 0; i < balance.size(); ++i) {
@@ -160,6 +181,13 @@ void Collector::TakeInPod(const Pod& before, const Pod& after) {
     jobs_.Remove(before->meta.uid);
     ReportRemoved("pod", before->meta.uid);
   }
+  if (before != nullptr) {
+    for (const std::string& claim : dra::SpecClaimKeysOf(*before)) {
+      std::set<std::string>& users = users_[claim];
+      users.erase(before->Key());
+      if (users.empty()) users_.erase(claim);
+    }
+  }
   if (IsOnNode(before.get())) {
     auto& on_node = on_node_[before->node_name];
     on_node.erase(before->meta.uid);
@@ -167,6 +195,7 @@ void Collector::TakeInPod(const Pod& before, const Pod& after) {
     dirty_nodes_.insert(before->node_name);
   }
   if (after == nullptr) return;
+  for (const std::string& claim : dra::SpecClaimKeysOf(*after)) users_[claim].insert(after->Key());
   if (IsOnNode(after.get())) {
     on_node_[after->node_name][after->meta.uid] = after;
     dirty_nodes_.insert(after->node_name);
@@ -183,8 +212,8 @@ void Collector::ReportPod(const cluster::Pod& pod) {
   if (pod.Finished() && known.finished == Time()) known.finished = EndOf(pod, now_);
   jobs_.Put(pod, known.finished);
   const auto quota = quota_of_.find(pod.meta.ns);
-  ReportNew(known.record,
-            PodRecord(pod, quota == quota_of_.end() ? "" : quota->second, known.finished));
+  ReportNew(known.record, PodRecord(pod, DevicesOf(pod, context_),
+                                    quota == quota_of_.end() ? "" : quota->second, known.finished));
 }
 
 void Collector::TakeInNode(const reconcile::Listers& view, const Node& before, const Node& after) {

@@ -89,6 +89,7 @@ class Collector final : public reconcile::Reconciler {
   // Returns true if the object of the Event is known by now.
   bool TakeInEvent(const reconcile::Listers& view, const cluster::KubernetesEvent& event);
   void ReportChanges();
+  void TakeInAround(const reconcile::Listers& view);
   void TakeInQuotas(const reconcile::Listers& view);
   void TakeInPod(const Pod& before, const Pod& after);
   void TakeInNode(const reconcile::Listers& view, const Node& before, const Node& after);
@@ -117,6 +118,7 @@ class Collector final : public reconcile::Reconciler {
   Time now_{};
   std::vector<Json> records_;
   cluster::ClusterContext context_;
+  std::map<std::string, std::set<std::string>> users_;        // keys of pods by key of a claim
   std::map<std::string, std::string, std::less<>> quota_of_;  // by namespace
   std::map<std::string, Known> pods_;                         // by UID
   JobTally jobs_;

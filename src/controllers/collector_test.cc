@@ -86,6 +86,49 @@ class CollectorTest : public CollectorFixture {
   }
 };
 
+TEST_F(CollectorTest, ReportsDevicesOfClaims) {
+  const auto claim = [this](const JsonObject& status) {
+    api_.Put({{"apiVersion", "resource.k8s.io/v1"},
+              {"kind", "ResourceClaim"},
+              {"metadata", {{"namespace", "team"}, {"name", "slices"}, {"uid", "c"}}},
+              {"spec",
+               {{"devices",
+                 {{"requests", JsonArray{{{"name", "r"},
+                                          {"exactly",
+                                           {{"deviceClassName", "mig.nvidia.com"},
+                                            {"allocationMode", "ExactCount"},
+                                            {"count", 2}}}}}}}}}},
+              {"status", status}});
+  };
+  const auto requests = [this] {
+    EXPECT_EQ(Records("pod").size(), 1u);
+    return Records("pod").empty() ? Json() : *Find(Records("pod")[0], "requests");
+  };
+  api_.Put({{"kind", "Pod"},
+            {"metadata", {{"namespace", "team"}, {"name", "p"}, {"uid", "p"}}},
+            {"spec",
+             {{"resourceClaims", JsonArray{{{"name", "c"}, {"resourceClaimName", "slices"}}}}}}});
+  Run();
+  EXPECT_EQ(requests(), Json(JsonObject())) << "the claim does not exist yet";
+  claim({});
+  Run();
+  EXPECT_EQ(requests(),
+            Json(JsonObject{{"deviceclass.resource.kubernetes.io/mig.nvidia.com", 2.0}}));
+  const auto result = [](const char* driver, const char* device) {
+    return JsonObject{{"request", "r"}, {"driver", driver}, {"pool", "n"}, {"device", device}};
+  };
+  claim({{"allocation",
+          {{"devices",
+            {{"results", JsonArray{result("gpu.nvidia.com", "gpu-0-mig-1g5gb-19-0"),
+                                   result("gpu.nvidia.com", "gpu-0-mig-1g5gb-19-1"),
+                                   result("nic.example.com", "eth0")}}}}}}});
+  Run();
+  EXPECT_EQ(requests(), Json(JsonObject{{"nvidia.com/mig-1g.5gb", 2.0}}));
+  api_.Remove("resourceclaims", "team/slices");
+  Run();
+  EXPECT_EQ(requests(), Json(JsonObject()));
+}
+
 TEST_F(CollectorTest, ReportsPodWhenItChanges) {
   Quota();
   Node("n");

@@ -15,8 +15,9 @@ constexpr size_t kMaxEarly = 1000;
 constexpr Duration kSettles = std::chrono::seconds(20);
 
 bool AsksForGpus(const cluster::Pod& pod) {
-  return std::ranges::any_of(cluster::PodRequests(pod),
-                             [](const auto& request) { return IsOfGpus(request.first); });
+  return pod.HasClaims() || std::ranges::any_of(cluster::PodRequests(pod), [](const auto& request) {
+           return IsOfGpus(request.first);
+         });
 }
 
 bool HasGpus(const cluster::Node& node) {

@@ -5,6 +5,9 @@
 
 #include "base/millis.h"
 #include "controllers/collector/jobs.h"
+#include "dra/context.h"
+#include "dra/device_counts.h"
+#include "dra/device_index.h"
 #include "gpu/product.h"
 #include "quota/standing.h"
 
@@ -12,6 +15,8 @@ namespace nos::controllers {
 namespace {
 
 constexpr double kMebi = 1024.0 * 1024.0;
+// ResourceDeviceClassPrefix of k8s.io/api resource/v1.
+constexpr std::string_view kClassPrefix = "deviceclass.resource.kubernetes.io/";
 
 // Unit: cores for cpu, MiB for memory, plain units for other resources.
 double NumberOf(std::string_view resource, const Quantity& quantity) {
@@ -25,13 +30,27 @@ double NumberIn(const cluster::ResourceList& list, std::string_view resource) {
   return found == list.end() ? 0 : NumberOf(resource, found->second);
 }
 
-JsonObject RequestsRecord(const cluster::Pod& pod) {
+JsonObject RequestsRecord(const cluster::Pod& pod, const DeviceCounts& devices) {
   JsonObject record;
+  for (const auto& [resource, count] : devices) record[resource] = static_cast<double>(count);
   for (const auto& [resource, quantity] : cluster::PodRequests(pod)) {
     const bool included = resource == "cpu" || resource == "memory" || IsOfGpus(resource);
-    if (included) record[resource] = NumberOf(resource, quantity);
+    if (!included) continue;
+    const auto claimed = devices.find(resource);
+    const double beside = claimed == devices.end() ? 0 : static_cast<double>(claimed->second);
+    record[resource] = NumberOf(resource, quantity) + beside;
   }
   return record;
+}
+
+// Of alternatives, the first one that the claim prefers.
+void AddRequests(const dra::ResourceClaim& claim, DeviceCounts& to) {
+  for (const dra::DeviceRequest& request : claim.requests) {
+    const dra::ExactRequest* wanted = request.exactly ? &*request.exactly : nullptr;
+    if (!request.first_available.empty()) wanted = &request.first_available.front();
+    if (wanted == nullptr || wanted->admin_access.value_or(false)) continue;
+    to[std::string(kClassPrefix) + wanted->device_class] += std::max<int64_t>(wanted->count, 1);
+  }
 }
 
 // The reason why the pod is pending, or why it ended.
@@ -100,7 +119,24 @@ std::string_view StateOf(const cluster::Pod& pod) {
   return pod.phase == "Running" ? "running" : "starting";
 }
 
-JsonObject PodRecord(const cluster::Pod& pod, const std::string& quota, Time finished) {
+DeviceCounts DevicesOf(const cluster::Pod& pod, const cluster::ClusterContext& around) {
+  DeviceCounts devices;
+  for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
+    const dra::ResourceClaim* claim = around.device_claims.Find(key);
+    if (claim == nullptr) continue;
+    if (!claim->allocation) {
+      AddRequests(*claim, devices);
+      continue;
+    }
+    for (const auto& [resource, count] : dra::CountsOf(*claim, *claim->allocation)) {
+      if (IsOfGpus(resource)) devices[resource] += count;
+    }
+  }
+  return devices;
+}
+
+JsonObject PodRecord(const cluster::Pod& pod, const DeviceCounts& devices, const std::string& quota,
+                     Time finished) {
   JsonObject record{{"kind", "pod"},         {"uid", pod.meta.uid},   {"namespace", pod.meta.ns},
                     {"name", pod.meta.name}, {"node", pod.node_name}, {"state", StateOf(pod)}};
   AddReason(pod, record);
@@ -109,7 +145,7 @@ JsonObject PodRecord(const cluster::Pod& pod, const std::string& quota, Time fin
   }
   if (const auto job = JobOf(pod)) record["job"] = {{"kind", job->kind}, {"name", job->name}};
   const auto capacity = pod.meta.labels.find(quota::kCapacityLabel);
-  record["requests"] = RequestsRecord(pod);
+  record["requests"] = RequestsRecord(pod, devices);
   record["priority"] = pod.priority;
   record["quota"] = quota;
   record["capacity"] = capacity == pod.meta.labels.end() ? "" : capacity->second;

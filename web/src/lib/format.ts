@@ -151,7 +151,7 @@ export function ago(at: number, now: number): string {
 export function request(resource: string, amount: number): string {
   if (resource === "cpu") return counted(amount, "core");
   if (resource === "memory") return memory(amount);
-  const name = resource.replace(/^nvidia\.com\/(mig-)?/, "").replace(/^nos\.nebuly\.com\//, "");
+  const name = resource.replace(/^nvidia\.com\/(mig-)?/, "").replace(/^nos\.nebuly\.com\//, "").replace(/^deviceclass\.resource\.kubernetes\.io\//, "");
   if (name === "gpu") return counted(amount, "GPU");
   if (name === "gpu-memory") return `${count(amount)} GB GPU memory`;
   return amount === 1 ? name : `${count(amount)} × ${name}`;

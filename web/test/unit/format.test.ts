@@ -36,6 +36,11 @@ describe("numbers", () => {
     expect(format.counted(1, "GPU")).toBe("1 GPU");
     expect(format.counted(1024, "GPU")).toBe("1,024 GPUs");
   });
+  it("names resources by what distinguishes them", () => {
+    expect(format.request("nvidia.com/mig-1g.10gb", 1)).toBe("1g.10gb");
+    expect(format.request("nvidia.com/gpu", 2)).toBe("2 GPUs");
+    expect(format.request("deviceclass.resource.kubernetes.io/mig.nvidia.com", 2)).toBe("2 × mig.nvidia.com");
+  });
   it("knows metrics by name and others by their unit", () => {
     expect(format.writer("utilization", "anything")(0.5)).toBe("50 %");
     expect(format.writer("power", "")(188.4)).toBe("188 W");
