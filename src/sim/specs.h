@@ -135,6 +135,9 @@ Json NodeObject(const NodeSpec& spec);
 // The PriorityClass for this priority: the API server sets a pod's priority only from a class.
 std::string PriorityClassName(int priority);
 Json PriorityClassObject(int priority);
+// A template of claims for one MIG instance, as NVIDIA's driver announces it, in namespace
+// "default".
+Json ClaimTemplateObject(const std::string& name, const std::string& profile);
 // Makes the API server serve PodGroups, with the fields of scheduler-plugins that nos reads. Error:
 // kAlreadyExists.
 Status DefinePodGroups(kube::Client& client);

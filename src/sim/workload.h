@@ -22,7 +22,8 @@ struct Arrival {
 using Workload = std::vector<Arrival>;  // sorted by time
 
 // The kinds that a workload may contain: Pods, PriorityClasses and Namespaces that they refer to,
-// ElasticQuotas and CompositeElasticQuotas, and NodePools. Null for other kinds: no part of a
+// ElasticQuotas and CompositeElasticQuotas, NodePools, ResourceClaims, their templates and
+// DeviceClasses. Null for other kinds: no part of a
 // virtual cluster would act on them.
 const kube::Resource* WorkloadResource(std::string_view kind);
 
@@ -36,6 +37,14 @@ Result<Workload> ReadWorkload(std::string_view text, std::string_view source);
 // waves of batch pods, which request small slices, then whole GPUs, then large slices; one pod
 // whose slices are on two GPUs; an urgent pod; and a pod that no GPU can serve.
 std::vector<PodSpec> DemoWorkload(const std::vector<const gpu::Model*>& gpus, uint64_t seed);
+
+// The same pods with ResourceClaims in place of the slices of GPUs that NVIDIA's DRA driver
+// announces, and the templates of the claims. Names begin with "claim-".
+struct ClaimDemo {
+  std::vector<Json> templates;
+  std::vector<PodSpec> pods;
+};
+ClaimDemo DemoClaims(const std::vector<const gpu::Model*>& gpus, uint64_t seed);
 
 // A cluster with a MIG node, a hybrid node and an MPS node; and a workload that demonstrates all
 // sharing modes there within a minute: slices, shares, time slices, whole GPUs, and pods that

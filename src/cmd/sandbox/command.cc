@@ -16,6 +16,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
+#include "cluster/device_interface.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/cli/kubeconfig_file.h"
 #include "cmd/command.h"
@@ -43,7 +44,7 @@ constexpr auto kBootTime = std::chrono::seconds(5);
 constexpr int kRequests = 100'000;
 
 struct SandboxFlags {
-  int nodes = 2, gpus = 2, mps = 0, hybrid = 0;
+  int nodes = 2, gpus = 2, mps = 0, hybrid = 0, dra = 0;
   bool described = false;  // the flags above describe the nodes
   bool published = false;
   std::vector<std::string> models = {"A100-40GB"};
@@ -56,13 +57,15 @@ struct SandboxFlags {
   Duration hold_after = controllers::PartitionerConfig().hold_after;
 };
 
-// Nodes that the flags describe. Models alternate; the last nodes are hybrid, then MPS.
+// Nodes that the flags describe. Models alternate; the last nodes have a DRA driver, then are
+// hybrid, then MPS.
 Result<std::vector<sim::NodeSpec>> NodesFromFlags(const SandboxFlags& flags,
                                                   const gpu::Catalogue& catalogue) {
   if (!flags.described) return sim::ModesCluster();
-  if (flags.hybrid + flags.mps > flags.nodes) {
-    return Invalid(fmt::format("--hybrid {} and --mps {} are more than {} nodes: raise --nodes",
-                               flags.hybrid, flags.mps, flags.nodes));
+  if (flags.dra + flags.hybrid + flags.mps > flags.nodes) {
+    return Invalid(
+        fmt::format("--dra {}, --hybrid {} and --mps {} are more than {} nodes: raise --nodes",
+                    flags.dra, flags.hybrid, flags.mps, flags.nodes));
   }
   std::vector<sim::NodeSpec> nodes;
   for (int n = 0; n < flags.nodes; ++n) {
@@ -73,6 +76,9 @@ Result<std::vector<sim::NodeSpec>> NodesFromFlags(const SandboxFlags& flags,
     node.gpus.resize(static_cast<size_t>(flags.gpus), {model->name(), {}});
     node.mps = n >= flags.nodes - flags.mps;
     node.hybrid = !node.mps && n >= flags.nodes - flags.mps - flags.hybrid;
+    node.dra = !node.mps && !node.hybrid && n >= flags.nodes - flags.mps - flags.hybrid - flags.dra;
+    node.managed = !node.dra;
+    if (node.dra) node.labels[std::string(cluster::kInterfaceLabel)] = "dra";
     nodes.push_back(std::move(node));
   }
   return nodes;
@@ -87,26 +93,33 @@ Result<std::vector<sim::NodeSpec>> ReadNodes(const SandboxFlags& flags,
   return sim::ReadCluster(text, NameOfFile(flags.cluster_file), catalogue);
 }
 
-std::vector<sim::PodSpec> DemoPods(const SandboxFlags& flags,
-                                   const std::vector<sim::NodeSpec>& nodes,
-                                   const gpu::Catalogue& catalogue) {
-  if (!flags.described && flags.cluster_file.empty()) return sim::ModesWorkload(flags.seed);
+// The GPUs of nodes with a DRA driver, or of the others, in their sharing mode.
+std::vector<const gpu::Model*> GpusOf(const std::vector<sim::NodeSpec>& nodes, bool dra,
+                                      const gpu::Catalogue& catalogue) {
   std::vector<const gpu::Model*> gpus;
   for (const sim::NodeSpec& node : nodes) {
+    if (node.dra != dra) continue;
     for (const sim::GpuSpec& spec : node.gpus) {
       // Pods for unknown models are not generated; the node still exists.
       const auto model = sim::FindDividedModel(catalogue, node, spec);
       if (model.ok() && *model != nullptr) gpus.push_back(*model);
     }
   }
-  return sim::DemoWorkload(gpus, flags.seed);
+  return gpus;
 }
 
 sim::Workload DemoWorkload(const SandboxFlags& flags, const std::vector<sim::NodeSpec>& nodes,
                            const gpu::Catalogue& catalogue) {
+  const bool modes = !flags.described && flags.cluster_file.empty();
+  std::vector<sim::PodSpec> pods =
+      modes ? sim::ModesWorkload(flags.seed)
+            : sim::DemoWorkload(GpusOf(nodes, /*dra=*/false, catalogue), flags.seed);
+  sim::ClaimDemo claims = sim::DemoClaims(GpusOf(nodes, /*dra=*/true, catalogue), flags.seed);
+  std::ranges::move(claims.pods, std::back_inserter(pods));
   sim::Workload workload;
+  for (Json& claim_template : claims.templates) workload.push_back({{}, std::move(claim_template)});
   std::set<int> priorities = {0};  // needs no PriorityClass
-  for (const sim::PodSpec& pod : DemoPods(flags, nodes, catalogue)) {
+  for (const sim::PodSpec& pod : pods) {
     if (priorities.insert(pod.priority).second)
       workload.push_back({{}, sim::PriorityClassObject(pod.priority)});
     workload.push_back({pod.arrival, sim::PodObject(pod)});
@@ -127,6 +140,21 @@ Result<sim::Workload> ReadWorkload(const SandboxFlags& flags,
   const std::string& file = short_name ? with_suffix : flags.workload;
   NOS_ASSIGN(const std::string text, ReadFileOrStdin(file));
   return sim::ReadWorkload(text, NameOfFile(file));
+}
+
+// Pods would wait for ever where nothing serves their claims.
+Status CheckClaims(const SandboxFlags& flags, const std::vector<sim::NodeSpec>& nodes,
+                   const sim::Workload& workload) {
+  if (std::ranges::any_of(nodes, &sim::NodeSpec::dra)) return Status::Ok();
+  for (const sim::Arrival& arrival : workload) {
+    const std::string_view kind = FindString(arrival.object, "kind");
+    if (!kind.starts_with("ResourceClaim")) continue;
+    return Invalid(fmt::format(
+        "{}: {} {}: no node has a DRA driver; give --dra 1, or in a dump of nodes the label {}=dra",
+        NameOfFile(flags.workload), kind, FindString(arrival.object, "metadata", "name"),
+        cluster::kInterfaceLabel));
+  }
+  return Status::Ok();
 }
 
 // Pools in the workload; they exist from the start.
@@ -261,6 +289,7 @@ Status RunSandbox(const SandboxFlags& flags) {
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
   NOS_ASSIGN(std::vector<sim::NodeSpec> nodes, ReadNodes(flags, catalogue));
   NOS_ASSIGN(sim::Workload workload, ReadWorkload(flags, nodes, catalogue));
+  NOS_RETURN_IF_ERROR(CheckClaims(flags, nodes, workload));
   NOS_ASSIGN(const std::vector<sim::PoolSpec> pools, TakePools(flags, catalogue, workload));
   const bool only_pools = !flags.described && flags.cluster_file.empty() && !pools.empty();
   if (only_pools) nodes.clear();
@@ -357,6 +386,13 @@ std::vector<CLI::Option*> AddClusterOptions(CLI::App* command, SandboxFlags* fla
               "for each GPU")
           ->check(CLI::Range(0, 5000))
           ->capture_default_str();
+  auto* dra =
+      command
+          ->add_option("--dra", flags->dra,
+                       "Number of nodes before the hybrid nodes whose GPUs a DRA driver announces, "
+                       "for ResourceClaims")
+          ->check(CLI::Range(0, 5000))
+          ->capture_default_str();
   auto* models =
       command->add_option("--model", flags->models, "GPU model; nodes alternate between several");
   OfferWords(*models, ModelNames(), false, "NAME [" + flags->models.front() + "]");
@@ -366,8 +402,9 @@ std::vector<CLI::Option*> AddClusterOptions(CLI::App* command, SandboxFlags* fla
       ->excludes(gpus)
       ->excludes(mps)
       ->excludes(hybrid)
+      ->excludes(dra)
       ->excludes(models);
-  return {nodes, gpus, mps, hybrid, models};
+  return {nodes, gpus, mps, hybrid, dra, models};
 }
 
 }  // namespace
@@ -412,6 +449,7 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen) {
       "  nos sandbox\n"
       "  nos sandbox --nodes 4 --gpus 8 --model H100-80GB --speed 5\n"
       "  nos sandbox --nodes 3 --mps 1 --hybrid 1 --model H100-80GB\n"
+      "  nos sandbox --nodes 2 --dra 1 --workload examples/claims\n"
       "  nos sandbox --workload examples/modes\n"
       "  nos sandbox --workload examples/bursty --speed 5\n"
       "  nos sandbox --workload none            then: kubectl apply -f my-pods.yaml\n"

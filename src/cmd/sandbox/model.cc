@@ -50,7 +50,9 @@ GpuRow ReadGpu(const sim::Machine& machine, size_t index, const gpu::Catalogue& 
   row.sharing_mode = SharingModeOf(machine, index, instances);
   for (const device::GpuInstance& instance : instances) {
     SlotSpan span = SpanOf(model, instance);
-    if (const auto* holder = machine.kubelet().Holder(instance.uuid)) {
+    const auto* holder = machine.kubelet().Holder(instance.uuid);
+    if (holder == nullptr) holder = machine.kubelet().ClaimHolder(instance.uuid);
+    if (holder != nullptr) {
       span.pod = holder->pod == nullptr ? "(deleted)" : holder->pod->Key();
     }
     row.changing = row.changing || !instance.complete;
@@ -72,6 +74,10 @@ std::string Asks(const cluster::Pod& pod) {
     if (!whole && !cluster::IsSliceResource(name)) continue;
     text += fmt::format("{}{}x{}", text.empty() ? "" : " ", quantity.Value(),
                         whole ? "gpu" : name.substr(kKind.size()));
+  }
+  for (const cluster::PodClaim& claim : pod.claims) {
+    text += fmt::format("{}claim {}", text.empty() ? "" : " ",
+                        claim.template_name.empty() ? claim.claim : claim.template_name);
   }
   return text;
 }

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cluster/annotations.h"
+#include "cluster/device_interface.h"
 #include "sim/world/model/dry_run.h"
 
 namespace nos::sim {
@@ -49,7 +50,8 @@ NodeSpec SpecOf(const cluster::Node& node, const gpu::Catalogue& catalogue) {
   spec.taints = node.taints;
   spec.unschedulable = node.unschedulable;
   const std::string_view way = cluster::RequestedSharingMode(node);
-  spec.managed = !way.empty();
+  spec.dra = cluster::ServesClaims(node);
+  spec.managed = !way.empty() && !spec.dra;
   spec.mps = way == "mps";
   spec.hybrid = way == "hybrid";
   spec.cpu = CapacityOf(node, "cpu", spec.cpu);

@@ -13,6 +13,7 @@ namespace nos::sim {
 namespace {
 
 constexpr auto kSecond = std::chrono::seconds(1);
+constexpr int kMaxClaims = 16;  // of one pod of the demonstration
 
 // The plain profile (without "+me" and the like) with `compute` compute slices and the least
 // memory; otherwise the largest plain profile below. For shares, the same fraction of the memory.
@@ -125,6 +126,28 @@ std::vector<PodSpec> DemoWorkload(const std::vector<const gpu::Model*>& gpus, ui
     pods.push_back(std::move(greedy));
   }
   return pods;
+}
+
+ClaimDemo DemoClaims(const std::vector<const gpu::Model*>& gpus, uint64_t seed) {
+  ClaimDemo demo{{}, DemoWorkload(gpus, seed)};
+  std::map<std::string, std::string> profiles;  // by template
+  for (PodSpec& pod : demo.pods) {
+    pod.name = "claim-" + pod.name;
+    for (auto& container : pod.containers) {
+      for (const auto& [profile, count] : std::exchange(container, {})) {
+        std::string name = profile;
+        std::ranges::replace(name, '.', '-');
+        profiles[name] = profile;
+        const int claims = std::min(count, kMaxClaims);
+        for (int i = 0; i < claims; ++i) pod.claims.push_back({"", name});
+      }
+    }
+    pod.containers.resize(1);
+  }
+  for (const auto& [name, profile] : profiles) {
+    demo.templates.push_back(ClaimTemplateObject(name, profile));
+  }
+  return demo;
 }
 
 }  // namespace nos::sim

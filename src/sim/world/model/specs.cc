@@ -202,6 +202,21 @@ Json PriorityClassObject(int priority) {
                     {"value", priority}};
 }
 
+Json ClaimTemplateObject(const std::string& name, const std::string& profile) {
+  const JsonObject selector = {
+      {"cel",
+       JsonObject{{"expression",
+                   fmt::format("device.attributes['gpu.nvidia.com'].profile == '{}'", profile)}}}};
+  const JsonObject exactly = {{"deviceClassName", "mig.nvidia.com"},
+                              {"selectors", JsonArray{selector}}};
+  const JsonArray requests = {JsonObject{{"name", "slice"}, {"exactly", exactly}}};
+  return JsonObject{
+      {"apiVersion", "resource.k8s.io/v1"},
+      {"kind", "ResourceClaimTemplate"},
+      {"metadata", JsonObject{{"name", name}, {"namespace", "default"}}},
+      {"spec", JsonObject{{"spec", JsonObject{{"devices", JsonObject{{"requests", requests}}}}}}}};
+}
+
 JsonArray TaintsJson(const std::vector<cluster::Taint>& taints) {
   JsonArray out;
   for (const auto& taint : taints) {

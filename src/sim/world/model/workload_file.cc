@@ -20,6 +20,10 @@ const kube::Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasse
 const kube::Resource kQuotas{"nos.nebuly.com", "v1alpha1", "elasticquotas", "ElasticQuota", true};
 const kube::Resource kCompositeQuotas{"nos.nebuly.com", "v1alpha1", "compositeelasticquotas",
                                       "CompositeElasticQuota", true};
+const kube::Resource kClaims{"resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", true};
+const kube::Resource kClaimTemplates{"resource.k8s.io", "v1", "resourceclaimtemplates",
+                                     "ResourceClaimTemplate", true};
+const kube::Resource kDeviceClasses{"resource.k8s.io", "v1", "deviceclasses", "DeviceClass", false};
 constexpr size_t kMaxLabelValue = 63;  // characters; k8s.io/apimachinery validation
 
 std::string Describe(const Json& object, std::string_view kind) {
@@ -43,8 +47,6 @@ Result<Duration> PreparePod(Json& object) {
   NOS_RETURN_IF_ERROR(SecondsOf(pod, kRunSeconds).status());
   NOS_RETURN_IF_ERROR(SecondsOf(pod, kInitSeconds).status());
   NOS_ASSIGN(const std::optional<Duration> at, SecondsOf(pod, kArrivalSeconds));
-  JsonObject& meta = MakeObject(object, "metadata");
-  if (!meta.contains("namespace")) meta["namespace"] = "default";
   JsonObject& labels = MakeObject(object, "metadata", "labels");
   const bool fits = pod.meta.name.size() <= kMaxLabelValue;
   if (fits && !labels.contains(kPodLabel)) labels[kPodLabel] = pod.meta.name;
@@ -113,7 +115,8 @@ class Reader {
     if (resource == nullptr) {
       return Invalid(fmt::format(
           "{}: kind: nothing in the sandbox acts on a {}; write the pods themselves (kind: Pod), "
-          "and PriorityClass, Namespace, ElasticQuota or NodePool where they need one",
+          "and PriorityClass, Namespace, ElasticQuota, NodePool or ResourceClaim where they need "
+          "one",
           place, kind));
     }
     if (FindString(object, "metadata", "name").empty()) {
@@ -123,6 +126,8 @@ class Reader {
     // The items of a PodList may omit their kind.
     JsonObject& fields = found.arrival.object.get_object();
     if (!fields.contains("kind")) fields["kind"] = kind;
+    JsonObject& meta = MakeObject(found.arrival.object, "metadata");
+    if (resource->namespaced && !meta.contains("namespace")) meta["namespace"] = "default";
     if (kind == "Pod") {
       const Result<Duration> at = PreparePod(found.arrival.object);
       if (!at.ok()) return at.status().Within(place);
@@ -146,9 +151,9 @@ class Reader {
 }  // namespace
 
 const kube::Resource* WorkloadResource(std::string_view kind) {
-  static const std::array<const kube::Resource*, 6> kinds = {&kube::kPods,       &kPriorityClasses,
-                                                             &kube::kNamespaces, &kQuotas,
-                                                             &kCompositeQuotas,  &kPoolResource};
+  static const std::array<const kube::Resource*, 9> kinds = {
+      &kube::kPods,   &kPriorityClasses, &kube::kNamespaces, &kQuotas,       &kCompositeQuotas,
+      &kPoolResource, &kClaims,          &kClaimTemplates,   &kDeviceClasses};
   const auto found = std::find_if(kinds.begin(), kinds.end(),
                                   [&](const auto* resource) { return resource->kind == kind; });
   return found == kinds.end() ? nullptr : *found;
