@@ -35,4 +35,9 @@ void ForEachDeviceKind(Visit visit) {
   }
 }
 
+// Adds an object of these kinds to its table, as cluster::AddContext does for the others. False: it
+// is of another kind. Error: kInvalid, the fault.
+Result<bool> AddDevices(std::string_view api_version, std::string_view kind, const Json& object,
+                        cluster::ClusterContext& to);
+
 }  // namespace nos::dra

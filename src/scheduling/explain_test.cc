@@ -328,9 +328,10 @@ TEST_F(ExplainTest, SuggestsStepForEachVolumeReason) {
 // constraints.
 TEST_F(ExplainTest, SuggestsStepForEachReasonAboutResourceClaims) {
   const auto snapshot = testing::Snap({NodeOf("a", {{"cpu", "8"}})});
-  for (const char* code : {codes::kResourceClaimNotCreated, codes::kResourceClaimNotFound,
-                           codes::kResourceClaimDeleted, codes::kResourceClaimInUse,
-                           codes::kDevicesRefused, codes::kDevicesFailed}) {
+  for (const char* code :
+       {codes::kResourceClaimNotCreated, codes::kResourceClaimNotFound,
+        codes::kResourceClaimDeleted, codes::kResourceClaimInUse, codes::kDevicesRefused,
+        codes::kDevicesFailed, codes::kInsufficientDevices}) {
     EXPECT_NE(StepForAll({code, "the reason"}, PodOf("p"), snapshot), "") << code;
   }
 }

@@ -13,6 +13,7 @@
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/query/growth_report.h"
+#include "cmd/query/plan_claims.h"
 #include "cmd/query/plan_evictions.h"
 #include "cmd/query/plan_pods.h"
 #include "cmd/query/plan_report.h"
@@ -55,6 +56,7 @@ Pods Plannable(const Pods& pods) {
   Pods plannable;
   size_t left_out = 0;
   for (const auto& pod : pods) {
+    if (pod->HasClaims()) continue;  // PlaceClaims
     if (scheduling::IsPlannable(*pod)) plannable.push_back(pod);
     if (scheduling::IsSchedulable(*pod) && scheduling::IsPlacedElsewhere(*pod)) ++left_out;
   }
@@ -105,6 +107,14 @@ Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
   }
   std::erase_if(pending, [&](const auto& pod) { return refused.contains(pod->Key()); });
   return pending;
+}
+
+void NoteMissingClaims(const ClusterObjects& input, const std::vector<ClaimedPod>& pods) {
+  const bool none = !input.around || input.around->device_claims.rows().empty();
+  if (pods.empty() || !input.is_dump || !none) return;
+  std::cerr << "note: the dump contains no ResourceClaim, so pods with claims wait for them; dump "
+               "them with: kubectl get nodes,pods,resourceclaims,resourceslices,deviceclasses -A "
+               "-o yaml\n";
 }
 
 // Adds gangs of the pods. Gangs whose size the dump does not contain are omitted.
@@ -212,6 +222,10 @@ Status RunPlan(const PlanFlags& flags) {
   // 3. Report. Moves come before new nodes: pods that a move serves need no node.
   JsonObject json = PlanToJson(plan, options.objective, took).as_object();
   std::string text = PlanToText(plan, took, TableWidth());
+  const std::vector<ClaimedPod> claimed = PlaceClaims(input, catalogue);
+  NoteMissingClaims(input, claimed);
+  if (!claimed.empty()) json["claims"] = ClaimsToJson(claimed);
+  text += ClaimsToText(claimed, TableWidth());
   if (further) {
     Further answers(flags, input, frameworks, options, std::move(unplaced));
     if (flags.moves > 0) answers.Moves(json, text);

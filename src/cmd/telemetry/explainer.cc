@@ -86,7 +86,8 @@ std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
   return found ? found : reclaim.Find(profile.Partitioning(), snapshot, pod, pod->nominated_node);
 }
 
-// Restores the state that a running scheduler has: nominations, and pods being evicted.
+}  // namespace
+
 void FillIn(scheduling::Engine& engine, const ClusterObjects& objects,
             const scheduling::Profile& profile, const std::set<std::string>& members) {
   const auto* quotas = profile.framework->quotas();
@@ -105,8 +106,6 @@ void FillIn(scheduling::Engine& engine, const ClusterObjects& objects,
     if (counts) engine.Nominate(pod, pod->nominated_node);
   }
 }
-
-}  // namespace
 
 namespace {
 

@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "cmd/telemetry/read_cluster.h"
 #include "gpu/catalogue.h"
 #include "scheduling/configuration.h"
+#include "scheduling/engine.h"
 #include "scheduling/explain.h"
 #include "scheduling/framework_choice.h"
 
@@ -57,6 +59,11 @@ class Deciders {
   const scheduling::Profile* of_pod_ = nullptr;
   std::unique_ptr<const scheduling::FrameworkChoice> frameworks_;
 };
+
+// Gives an engine what a running scheduler with this profile knows: objects, nominations, and pods
+// being evicted. Nominations of `members` (keys of pods) are left out.
+void FillIn(scheduling::Engine& engine, const ClusterObjects& objects,
+            const scheduling::Profile& profile, const std::set<std::string>& members);
 
 // REQUIRES: `pod` is pending and one of `objects`. `reader`: see scheduling::ExplainInput.
 scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const SharedPod& pod,

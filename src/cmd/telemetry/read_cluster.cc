@@ -12,6 +12,7 @@
 #include "cluster/node_template.h"
 #include "cmd/command.h"
 #include "controllers/pool_standing.h"
+#include "dra/context.h"
 #include "kube/connection.h"
 #include "kube/http_transport.h"
 #include "reconcile/context_caches.h"
@@ -140,7 +141,10 @@ Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
   const auto take_around = [&](std::string_view version, std::string_view kind,
                                const Json& object) -> Result<bool> {
     if (TakeWrongPool(version, kind, object, all)) return true;
-    NOS_ASSIGN(const bool taken, cluster::AddContext(version, kind, object, around));
+    NOS_ASSIGN(bool taken, cluster::AddContext(version, kind, object, around));
+    if (!taken) {
+      NOS_ASSIGN(taken, dra::AddDevices(version, kind, object, around));
+    }
     if (taken) all.around = cluster::ClusterContext();
     return taken;
   };

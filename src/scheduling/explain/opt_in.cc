@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cluster/annotations.h"
+#include "cluster/device_interface.h"
 #include "gpu/shares.h"
 #include "scheduling/packing/view.h"
 #include "scheduling/remedies.h"
@@ -29,6 +30,7 @@ std::optional<Remedy> SliceDemand::OptIn(const cluster::NodeInfo& info,
   const cluster::Node& node = *info.node;
   const auto product = node.meta.labels.find(cluster::kProductLabel);
   if (slices_.empty() || product == node.meta.labels.end()) return std::nullopt;
+  if (cluster::ServesClaims(node)) return std::nullopt;
   // A node with this label offers no whole GPUs, except where its agent is of hybrid mode.
   const bool asks_whole = WholeGpus(cluster::RequestsOf(pod)) > 0;
   const std::string_view unserved = UnreportedSharingMode(node);

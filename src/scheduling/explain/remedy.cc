@@ -50,6 +50,9 @@ class Changes {
       : input_(input), scene_{input.snapshot, input.pod, node, input.reader}, seen_(scene_) {
     Look();
     out_ = left_.out;
+    lacks_devices_ = std::ranges::any_of(left_.objections, [](const Reason& reason) {
+      return reason.code == codes::kInsufficientDevices;
+    });
     for (int round = 0; round < kMaxRounds && CarryOutNext(); ++round) Look();
     for (const Reason& reason : Unsolved()) {
       Add({fmt::format("change what excludes it from node {}: {}", node, reason.message), false});
@@ -59,7 +62,7 @@ class Changes {
   }
 
   // Number of steps; SIZE_MAX if the steps do not help.
-  size_t Count() const { return fails_ || out_ ? SIZE_MAX : steps_.size(); }
+  size_t Count() const { return fails_ || out_ || lacks_devices_ ? SIZE_MAX : steps_.size(); }
   std::string Text() const {
     std::vector<std::string> texts;
     for (const Step& step : steps_) texts.push_back(step.text);
@@ -67,7 +70,7 @@ class Changes {
   }
   // Suffix ": it has room" if the pod fits after all steps.
   std::string Outcome() const {
-    if (!std::ranges::all_of(steps_, &Step::opens)) return "";
+    if (lacks_devices_ || !std::ranges::all_of(steps_, &Step::opens)) return "";
     return by_priority_ ? ": its priority makes room there" : ": it has room";
   }
 
@@ -149,6 +152,7 @@ class Changes {
   std::vector<Step> steps_;
   std::set<std::string> untried_;  // codes
   bool out_ = false;               // the node cannot run pods for now
+  bool lacks_devices_ = false;     // for its claims: only the end of other pods frees some
   bool fails_ = false;  // the steps are listed, but the pod would not fit even after them
 };
 

@@ -415,6 +415,10 @@ std::string StepForAll(const Reason& reason, const Pod& pod, const ClusterSnapsh
   if (code == codes::kResourceClaimNotCreated) {
     return "create the ResourceClaimTemplate, if it does not exist: " + reason.message;
   }
+  if (code == codes::kInsufficientDevices) {
+    return "wait for devices that its ResourceClaims select, add a node that has such devices, or "
+           "change what the claims request";
+  }
   if (code == codes::kDevicesRefused) return "correct its ResourceClaim: " + reason.message;
   if (code == codes::kDevicesFailed) {
     return "wait for other devices; if that lasts, inspect the driver: " + reason.message;

@@ -37,8 +37,7 @@ class Reader {
       std::erase_if(lineup.At(Point::kPostFilter),
                     [](const PluginChoice& choice) { return choice.name == kCapacityScheduling; });
     }
-    // Other schedulers' plugin of this name allocates devices. The plugin of nos does not, so it
-    // cannot simulate it.
+    // Those who simulate other schedulers do not read ResourceSlices.
     if (use_.simulates && name != kOurName) Remove(kDynamicResources, lineup);
     CheckLineup(lineup);
     ReadArguments(from_.Get("pluginConfig"));

@@ -1,0 +1,225 @@
+#include "cmd/query/plan_claims.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/table.h"
+#include "cmd/daemon/scheduler_file.h"
+#include "cmd/telemetry/explainer.h"
+#include "dra/cel_expressions.h"
+#include "dra/context.h"
+#include "dra/device_index.h"
+#include "dra/gpu_driver.h"
+#include "scheduling/engine.h"
+#include "scheduling/framework.h"
+#include "scheduling/pod_state.h"
+
+namespace nos::cmd {
+namespace {
+
+std::vector<SharedPod> WaitingPods(const ClusterObjects& input) {
+  std::vector<SharedPod> pods;
+  for (const SharedPod& pod : input.pods) {
+    if (pod->HasClaims() && scheduling::IsSchedulable(*pod)) pods.push_back(pod);
+  }
+  std::ranges::sort(pods, {}, [](const SharedPod& pod) {
+    return std::tuple(-int64_t{pod->priority}, pod->meta.created, pod->Key());
+  });
+  return pods;
+}
+
+// Kube-scheduler's plugins, as others run them. Which of several devices it takes may differ.
+scheduling::Configuration WithoutOwnPlugins(const scheduling::ConfigurationUse& use) {
+  JsonArray own;
+  for (const char* plugin : {"CapacityScheduling", "GpuPacking", "GpuPartitioning"}) {
+    own.push_back(JsonObject{{"name", plugin}});
+  }
+  const JsonObject points = {{"multiPoint", JsonObject{{"disabled", std::move(own)}}}};
+  const Json file = {{"apiVersion", "kubescheduler.config.k8s.io/v1"},
+                     {"kind", "KubeSchedulerConfiguration"},
+                     {"profiles", JsonArray{JsonObject{{"schedulerName", "default-scheduler"},
+                                                       {"plugins", points}}}}};
+  return scheduling::ReadConfiguration(file, use).value();
+}
+
+// Schedules pods in a copy of the cluster, which it changes as if they had been bound.
+class Placement {
+ public:
+  Placement(ClusterObjects objects, const gpu::Catalogue& catalogue)
+      : objects_(std::move(objects)),
+        catalogue_(catalogue),
+        engine_(catalogue),
+        index_(std::make_shared<dra::DeviceIndex>(
+            dra::Features::All(), std::make_shared<const dra::CelExpressions>(), catalogue)) {
+    if (!objects_.around) objects_.around.emplace();
+    // All profiles of nos charge alike, and kube-scheduler knows no quotas.
+    FillIn(engine_, objects_, DecidersOf(std::string(kOurScheduler)).of_pod(), {});
+    engine_.FollowDevices(index_);
+  }
+
+  ClaimedPod Place(const SharedPod& pod) {
+    const Deciders& deciders = DecidersOf(pod->scheduler_name);
+    const scheduling::Framework& framework = *deciders.of_pod().framework;
+    const scheduling::Decision decision = engine_.Schedule(framework, pod);
+    if (decision.node == nullptr) return Refused(pod, deciders);
+    const std::string node = decision.node->node->meta.name;
+    engine_.Assume(pod, node);
+    scheduling::CycleState state;
+    if (!engine_.Reserve(framework, *pod, node, state).fits()) {
+      engine_.Forget(pod->Key());
+      return Refused(pod, deciders);
+    }
+    ClaimedPod placed{pod, node, DevicesOf(*pod), {}, "", ""};
+    Record(pod, node);
+    return placed;
+  }
+
+ private:
+  const Deciders& DecidersOf(const std::string& scheduler) {
+    std::unique_ptr<const Deciders>& known = deciders_[scheduler];
+    if (known != nullptr) return *known;
+    scheduling::ConfigurationUse use{.default_name = kOurScheduler};
+    if (scheduler == kOurScheduler) {
+      use.partitioned_by = scheduling::PartitionedBy::kScheduler;
+    }
+    scheduling::Configuration configuration =
+        scheduler == kOurScheduler ? scheduling::DefaultConfiguration(use) : WithoutOwnPlugins(use);
+    configuration.profiles.front().scheduler_name = scheduler;
+    known = std::make_unique<const Deciders>(std::move(configuration), scheduler,
+                                             /*what_if=*/false);
+    return *known;
+  }
+
+  // What the index assumes for the pod's claims, or what they have already.
+  std::vector<ClaimedPod::Device> DevicesOf(const cluster::Pod& pod) const {
+    std::vector<ClaimedPod::Device> devices;
+    for (const std::string& key : dra::ClaimKeysOf(pod)) {
+      for (const dra::AllocatedDevice& device : AllocationOf(key).devices) {
+        devices.push_back({device.driver.str(), device.pool.str(), device.device.str()});
+      }
+    }
+    return devices;
+  }
+
+  dra::Allocation AllocationOf(const std::string& claim) const {
+    if (const auto* assumed = index_->FindAssumed(claim)) return assumed->allocation;
+    const dra::DeviceIndex::Claim& stored = index_->FindClaim(claim);
+    return stored == nullptr ? dra::Allocation() : stored->allocation.value_or(dra::Allocation());
+  }
+
+  // As if the API server had stored the binding and the allocations: for the pods that follow,
+  // which may use the same claims, and for their explanations.
+  void Record(const SharedPod& pod, const std::string& node) {
+    auto bound = std::make_shared<cluster::Pod>(*pod);
+    bound->node_name = node;
+    std::ranges::replace(objects_.pods, pod, SharedPod(bound));
+    for (const std::string& key : dra::ClaimKeysOf(*pod)) {
+      const dra::ResourceClaim* stored = objects_.around->device_claims.Find(key);
+      if (stored == nullptr) continue;
+      const auto claim = std::make_shared<dra::ResourceClaim>(*stored);
+      claim->allocation = AllocationOf(key);
+      claim->reserved_for.push_back({"", "pods", pod->meta.name, pod->meta.uid});
+      objects_.around->device_claims.Set(key, claim);
+      engine_.ChangeContext(
+          [&](cluster::ClusterContext& around) { around.device_claims.Set(key, claim); },
+          dra::kClaimKind, key);
+    }
+  }
+
+  ClaimedPod Refused(const SharedPod& pod, const Deciders& deciders) const {
+    const scheduling::Explanation why = ExplainWaiting(objects_, pod, deciders, catalogue_);
+    ClaimedPod refused{pod, "", {}, {}, why.remedy_code, why.remedy};
+    if (!why.quota.empty()) refused.reasons.push_back({scheduling::codes::kQuota, why.quota});
+    for (const scheduling::Diagnosis::Entry& entry : why.diagnosis.entries) {
+      refused.reasons.push_back({entry.code, entry.message, entry.nodes});
+    }
+    return refused;
+  }
+
+  ClusterObjects objects_;
+  const gpu::Catalogue& catalogue_;
+  std::map<std::string, std::unique_ptr<const Deciders>> deciders_;  // by name of the scheduler
+  scheduling::Engine engine_;
+  std::shared_ptr<dra::DeviceIndex> index_;
+};
+
+// The driver is named where it is not one of GPUs; the pool where it is not the node.
+std::string TextOf(const ClaimedPod& pod) {
+  std::string text;
+  for (const ClaimedPod::Device& device : pod.devices) {
+    text += text.empty() ? "" : ", ";
+    text += device.pool == pod.node ? "" : device.pool + "/";
+    text += device.device;
+    if (!dra::IsGpuDriver(device.driver)) text += fmt::format(" ({})", device.driver);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<ClaimedPod> PlaceClaims(const ClusterObjects& input, const gpu::Catalogue& catalogue) {
+  const std::vector<SharedPod> waiting = WaitingPods(input);
+  std::vector<ClaimedPod> pods;
+  if (waiting.empty()) return pods;
+  Placement placement(input, catalogue);
+  for (const SharedPod& pod : waiting) pods.push_back(placement.Place(pod));
+  return pods;
+}
+
+JsonArray ClaimsToJson(const std::vector<ClaimedPod>& pods) {
+  JsonArray json;
+  for (const ClaimedPod& pod : pods) {
+    JsonArray devices, reasons;
+    for (const ClaimedPod::Device& device : pod.devices) {
+      devices.push_back(
+          {{"driver", device.driver}, {"pool", device.pool}, {"device", device.device}});
+    }
+    for (const scheduling::Reason& reason : pod.reasons) {
+      reasons.push_back(
+          {{"code", reason.code}, {"message", reason.message}, {"nodes", reason.nodes}});
+    }
+    json.push_back({{"namespace", pod.pod->meta.ns},
+                    {"name", pod.pod->meta.name},
+                    {"outcome", pod.node.empty() ? "pending" : "placed"},
+                    {"node", pod.node},
+                    {"devices", std::move(devices)},
+                    {"reasons", std::move(reasons)},
+                    {"remedy", pod.remedy},
+                    {"remedyCode", pod.remedy_code}});
+  }
+  return json;
+}
+
+std::string ClaimsToText(const std::vector<ClaimedPod>& pods, size_t width) {
+  if (pods.empty()) return "";
+  TextTable placed({"POD WITH CLAIMS", "NODE", "DEVICES"});
+  TextTable waiting({"WAITING POD WITH CLAIMS", "WHY"});
+  std::string remedies;
+  size_t running = 0;
+  for (const ClaimedPod& pod : pods) {
+    if (!pod.node.empty()) {
+      ++running;
+      placed.AddRow({pod.pod->Key(), pod.node, TextOf(pod)});
+      continue;
+    }
+    std::string why;
+    for (const scheduling::Reason& reason : pod.reasons) {
+      why += (why.empty() ? "" : "; ") + reason.message;
+    }
+    waiting.AddRow({pod.pod->Key(), why});
+    if (pod.remedy.empty()) continue;
+    remedies += fmt::format("  {}\n", Printable(pod.pod->Key() + ": " + pod.remedy));
+  }
+  std::string text =
+      fmt::format("\n{} of {} pending pods with ResourceClaims can run\n", running, pods.size());
+  if (!placed.empty()) text += "\n" + placed.ToString(width);
+  if (!waiting.empty()) text += "\n" + waiting.ToString(width);
+  if (!remedies.empty()) text += "\nwhat would help:\n" + remedies;
+  return text;
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,34 @@
+// Where the schedulers would place pending pods with ResourceClaims, one after the other: for nos
+// plan. The planner partitions no GPU for them, as their driver creates what is allocated.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cmd/telemetry/read_cluster.h"
+#include "codec/json.h"
+#include "gpu/catalogue.h"
+#include "scheduling/reasons.h"
+
+namespace nos::cmd {
+
+struct ClaimedPod {
+  std::shared_ptr<const cluster::Pod> pod;
+  std::string node;  // "": none
+  struct Device {
+    std::string driver, pool, device;
+  };
+  std::vector<Device> devices;  // of all its claims; empty without a node
+  // Without a node.
+  std::vector<scheduling::Reason> reasons;
+  std::string remedy_code, remedy;
+};
+
+// The pods with claims among those that schedulers would try now, by priority and age.
+std::vector<ClaimedPod> PlaceClaims(const ClusterObjects& input, const gpu::Catalogue& catalogue);
+
+JsonArray ClaimsToJson(const std::vector<ClaimedPod>& pods);
+// "": there are none.
+std::string ClaimsToText(const std::vector<ClaimedPod>& pods, size_t width);
+
+}  // namespace nos::cmd
