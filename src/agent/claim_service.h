@@ -34,6 +34,9 @@ namespace nos::agent {
 
 struct ClaimServiceOptions {
   bool enabled = false;  // if false, Use(true) has no effect
+  // Announce devices for extended resources: "always", "never", or "auto": if the version of the
+  // node's kubelet serves claims for them (1.36 or later).
+  std::string extended_resources = "auto";
   std::string node;
   std::string plugins = "/var/lib/kubelet/plugins";
   std::string registry = "/var/lib/kubelet/plugins_registry";
@@ -85,6 +88,7 @@ class ClaimService final : public ClaimInterface {
 
   Status Start();
   Status ReadGpus();
+  bool ServesExtendedResources();
   Status UpdateSlices(Time now, const Wanted& wanted);
   bool Release();
   void Call(std::function<void(kube::Client&)> call);
@@ -100,6 +104,7 @@ class ClaimService final : public ClaimInterface {
   Status problem_;
   Read read_;
   std::vector<dra::GpuOfDriver> gpus_;
+  bool kubelet_serves_extended_ = false;  // as last known
   SlicePublisher slices_;
   bool withdrawn_ = false;
   bool loaded_ = false;

@@ -42,6 +42,8 @@ struct GpuOfDriver {
 struct NodeOfDriver {
   std::string name, uid;
   std::string driver_version;  // "550.54.15"; "": unknown
+  // Its kubelet gives pods the devices of claims for extended resources, which their status names.
+  bool extended_resources = false;
 };
 
 // The form of slices that the API server accepts.

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "gpu/catalogue.h"
+#include "gpu/modes.h"
 
 namespace nos::gpu {
 namespace {
@@ -42,6 +43,18 @@ TEST(CatalogueSource, PciDeviceIdsOfEveryModel) {
                   Pair("H100-96GB", "2342 233D 2329 20B6"), Pair("GH200-144GB", "2348"),
                   Pair("H200-141GB", "2335 233B"), Pair("B200", "2901"), Pair("GB200", "2941"),
                   Pair("B300", "3182"), Pair("GB300", "31C2"), Pair("RTX-PRO-6000", "2BB5")));
+}
+
+TEST(CatalogueSource, ChartListsEveryMigProfile) {
+  std::set<std::string> profiles, listed;
+  for (const auto& model : Catalogue::Builtin().models()) {
+    for (const Profile& profile : model->profiles()) {
+      if (!IsPlain(profile)) profiles.insert(profile.name);
+    }
+  }
+  std::ifstream file("deploy/helm/nos/files/mig-profiles.txt");
+  for (std::string line; std::getline(file, line);) listed.insert(line);
+  EXPECT_EQ(listed, profiles);
 }
 
 // NVML's profile numbers (id and NVML_GPU_INSTANCE_PROFILE_*) are equal on all models with eight

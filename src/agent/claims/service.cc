@@ -6,6 +6,7 @@
 #include "agent/claim_service.h"
 #include "agent/node_modes.h"
 #include "base/log.h"
+#include "base/text.h"
 
 namespace nos::agent {
 namespace {
@@ -25,6 +26,15 @@ ClaimDriverOptions DriverOptions(const ClaimServiceOptions& options) {
 bool Exists(const std::string& path) {
   struct stat file{};
   return stat(path.c_str(), &file) == 0;
+}
+
+// "v1.36.2+k3s1". Feature gate DRAExtendedResource of the kubelet: on by default from 1.36 on.
+bool KnowsExtendedResources(std::string_view kubelet_version) {
+  constexpr int64_t kMinor = 36;
+  if (!kubelet_version.starts_with("v1.")) return false;
+  kubelet_version.remove_prefix(3);
+  const auto minor = ParseInt(kubelet_version.substr(0, kubelet_version.find('.')));
+  return minor && *minor >= kMinor;
 }
 
 // MPS shares and replicas have ids that begin with the UUID of their device.
@@ -226,6 +236,17 @@ void ClaimService::WriteReports(Time now) {
   }
 }
 
+// A kubelet is updated after the node was drained, so the version of the last read counts while the
+// Node cannot be read.
+bool ClaimService::ServesExtendedResources() {
+  if (options_.extended_resources != "auto") return options_.extended_resources == "always";
+  if (const auto node = client_.Get(kube::kNodes, "", options_.node); node.ok()) {
+    const std::string_view version = FindString(*node, "status", "nodeInfo", "kubeletVersion");
+    kubelet_serves_extended_ = KnowsExtendedResources(version);
+  }
+  return kubelet_serves_extended_;
+}
+
 Status ClaimService::UpdateSlices(Time now, const Wanted& wanted) {
   if (!wanted.use) return Status::Ok();
   if (!*wanted.use) {
@@ -245,7 +266,8 @@ Status ClaimService::UpdateSlices(Time now, const Wanted& wanted) {
   NOS_RETURN_IF_ERROR(ReadGpus());
   const auto files = device::FindDriverFiles(options_.host);
   const std::string version = files.ok() ? files->version : "";
-  NOS_RETURN_IF_ERROR(slices_.Publish(client_, {options_.node, wanted.node_uid, version}, gpus_));
+  const dra::NodeOfDriver node{options_.node, wanted.node_uid, version, ServesExtendedResources()};
+  NOS_RETURN_IF_ERROR(slices_.Publish(client_, node, gpus_));
   read_ = {now + options_.poll, wanted.node_uid, std::move(health)};
   return Status::Ok();
 }

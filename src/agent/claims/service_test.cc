@@ -65,11 +65,18 @@ bool Has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
+size_t CountOf(std::string_view text, std::string_view part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
 class ClaimServiceTest : public ClaimTest {
  protected:
-  void StartService() {
+  void StartService(const std::string& extended_resources = "auto") {
     ClaimServiceOptions options;
     options.enabled = true;
+    options.extended_resources = extended_resources;
     options.node = kClaimNode;
     options.plugins = root_ / "plugins";
     options.registry = root_ / "registry";
@@ -108,6 +115,16 @@ class ClaimServiceTest : public ClaimTest {
       now_ += seconds(5);
     }
     return true;
+  }
+  // True if all devices are announced for extended resources.
+  bool ForExtendedResources() {
+    size_t devices = 0, marked = 0;
+    for (const Json& slice : Slices()) {
+      const std::string text = WriteJson(slice);
+      devices += CountOf(text, "\"productName\"");
+      marked += CountOf(text, "\"extendedResources\":{\"bool\":true}");
+    }
+    return devices > 0 && marked == devices;
   }
   std::vector<Json> Slices() {
     const std::lock_guard lock(locked_.mutex());
@@ -232,6 +249,31 @@ TEST_F(ClaimServiceTest, TaintsUnhealthyGpus) {
   now_ += seconds(60);
   EXPECT_TRUE(Until([&] { return Has(WriteJson(Slices().back()), "NotReadable"); }));
   EXPECT_EQ(Slices().size(), 3U) << "allocated devices stay in the slice";
+}
+
+// An older kubelet would start the container without the device.
+TEST_F(ClaimServiceTest, AnnouncesForExtendedResourcesIfTheKubeletKnowsThem) {
+  const auto kubelet = [this](const char* version) {
+    const std::lock_guard lock(locked_.mutex());
+    api_.Put({{"kind", "Node"},
+              {"metadata", {{"name", kClaimNode}, {"uid", "node-uid"}}},
+              {"status", {{"nodeInfo", {{"kubeletVersion", version}}}}}});
+    now_ += seconds(60);
+  };
+  kubelet("v1.35.9");
+  StartService();
+  service_->Use(true, "node-uid");
+  ASSERT_TRUE(Until([&] { return Slices().size() == 3; }));
+  EXPECT_TRUE(Never([&] { return ForExtendedResources(); }));
+  kubelet("v1.36.0+k3s1");
+  EXPECT_TRUE(Until([&] { return ForExtendedResources(); }));
+  StartService("never");
+  service_->Use(true, "node-uid");
+  EXPECT_TRUE(Until([&] { return !ForExtendedResources(); }));
+  kubelet("v1.34.0");
+  StartService("always");
+  service_->Use(true, "node-uid");
+  EXPECT_TRUE(Until([&] { return ForExtendedResources(); }));
 }
 
 // Otherwise schedulers would give away devices that overlap.

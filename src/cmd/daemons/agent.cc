@@ -71,6 +71,9 @@ void DescribeAgent(ConfigFields& f, Config& c) {
     f.Flag("enabled", c.claims.enabled,
            "Serve ResourceClaims on nodes with label nos.nebuly.com/device-interface=dra, in place "
            "of the device plugin (docs/dra.md).");
+    f.Word("extendedResources", c.claims.extended_resources, {"auto", "always", "never"},
+           "Announce devices for extended resources (docs/dra.md). auto: if the kubelet is of "
+           "version 1.36 or later; always: it is older and has the gate DRAExtendedResource.");
     f.Text("pluginsFolder", c.claims.plugins,
            "The kubelet's folder of plugins, at the same path as for the kubelet.");
     f.Text("registryFolder", c.claims.registry, "The folder in which the kubelet finds plugins.");

@@ -61,6 +61,7 @@ JsonObject AttributesOf(const GpuOfDriver& gpu, const NodeOfDriver& node,
   if (const auto version = SemanticVersion(node.driver_version)) {
     attributes["driverVersion"] = JsonObject{{"version", *version}};
   }
+  if (node.extended_resources) attributes["extendedResources"] = JsonObject{{"bool", true}};
   if (!gpu.pci_bus_id.empty()) {
     attributes["resource.kubernetes.io/pciBusID"] = Text(gpu.pci_bus_id);
   }
