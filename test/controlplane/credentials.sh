@@ -78,7 +78,9 @@ service_account_kubeconfig() {
   [ -n "$namespace" ] || usage "kubeconfig wants --namespace and --serviceaccount"
   [ -n "$service_account" ] || usage "kubeconfig wants --namespace and --serviceaccount"
   [ -f "$dir/kubeconfig" ] || die "no control plane in $dir; first: script/controlplane up$dir_option"
-  (umask 077 && k create token "$service_account" --namespace "$namespace" --duration "$duration" \
+  local bound=()
+  [ -z "$node" ] || bound=(--bound-object-kind Node --bound-object-name "$node")
+  (umask 077 && k create token "$service_account" --namespace "$namespace" --duration "$duration" "${bound[@]}" \
     >"$dir/$1.token.new") || die "no token for service account $namespace/$service_account (see above)"
   mv "$dir/$1.token.new" "$dir/$1.token"
   kubeconfig_of "$1.kubeconfig" "$namespace" "tokenFile: $dir/$1.token"

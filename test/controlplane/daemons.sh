@@ -68,9 +68,16 @@ podResourcesSocket: $work/folder-$1/pod-resources.sock
 nvmlLibrary: $nvml
 Y
 }
+# agent_account NODE: writes $work/agent-NODE.kubeconfig, whose token belongs to the Node as an agent's does.
+agent_account() {
+  expect kubeconfig "$controlplane" kubeconfig "e2e-agent-$1" --dir "$dir" --namespace "$system" \
+    --serviceaccount nos-mig-agent --node "$1"
+  cp "$dir/e2e-agent-$1.kubeconfig" "$work/agent-$1.kubeconfig"
+}
 start_agent() {
+  agent_account "$1"
   start "agent-$1" env NODE_NAME="$1" NOS_NVML_DOUBLE_STATE="$work/$1.json" \
-    "$nos" agent --config "$work/agent-$1.yaml" --kubeconfig "$work/agent.kubeconfig"
+    "$nos" agent --config "$work/agent-$1.yaml" --kubeconfig "$work/agent-$1.kubeconfig"
 }
 start_partitioner() {
   start "partitioner-$1" "$nos" partitioner --config "$work/partitioner.yaml" \

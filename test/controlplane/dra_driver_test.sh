@@ -10,7 +10,9 @@ build=$2 node=dra-$$ team=team-dra-$$ release=nos-dra
 plane=$(mktemp -d)
 export NOS_CONTROLPLANE_DIR=$plane/plane NOS_CONTROLPLANE_ONLY="etcd kube-apiserver kube-controller-manager kube-scheduler"
 # On by default from Kubernetes 1.36 on.
-export NOS_FLAGS_KUBE_APISERVER="--feature-gates=DRAPartitionableDevices=true,DRADeviceBindingConditions=true,DRAResourceClaimDeviceStatus=true"
+export NOS_FLAGS_KUBE_APISERVER="--feature-gates=DRAPartitionableDevices=true,DRADeviceBindingConditions=true,DRAResourceClaimDeviceStatus=true,DRAExtendedResource=true"
+export NOS_FLAGS_KUBE_CONTROLLER_MANAGER="--feature-gates=DRAExtendedResource=true"
+export NOS_NODE_GATES="DRAExtendedResource: true"
 trap 'rm -rf "$plane"' EXIT
 own_plane 0 "$NOS_CONTROLPLANE_DIR" "$plane/up"
 # shellcheck source=test/controlplane/real_node.sh
@@ -27,7 +29,7 @@ trap 'end; finish' EXIT
 plugins=$work/node/kubelet/plugins cdi=$work/node/cdi
 
 start_agent() {
-  agent_here cdi "resourceClaims: {enabled: true, pluginsFolder: $plugins, registryFolder: ${plugins}_registry, cdiFolder: $cdi}"
+  agent_here cdi "resourceClaims: {enabled: true, extendedResources: always, pluginsFolder: $plugins, registryFolder: ${plugins}_registry, cdiFolder: $cdi}"
 }
 start_scheduler() {
   minimal_scheduler_config >"$work/scheduler.yaml"
@@ -131,6 +133,16 @@ running third
 sees third "$(start_of third)" void
 [ "$(instances)" = "$before" ] || fail "instances: $(instances), before: $before"
 [ "$(instance_at "$at")" = "$id" ] || fail "the instance was created again"
+
+say "a pod that requests a slice as a resource runs here too"
+sleeper_pod resource nvidia.com/mig-1g.20gb "{name: PROBE, value: '$(seq -f "$tty:%g" 18 62 | tr '\n' ' ')'}" nos-scheduler
+running resource
+extended=$(k get pod resource -n "$team" -o 'jsonpath={.status.extendedResourceClaimStatus.resourceClaimName}')
+[ -n "$extended" ] || fail "the pod's status names no claim"
+its_start=$(k get resourceclaim "$extended" -n "$team" -o 'jsonpath={.status.allocation.devices.results[0].device}' | grep -oE '[0-9]+$')
+sees resource "$its_start" void
+expect "^1g.20gb@$its_start resource\$" holders
+gone resource
 
 say "the agent is killed between the creation and the start of the pod, and nothing is lost"
 gone second

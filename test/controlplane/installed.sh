@@ -48,7 +48,7 @@ expect 'STATUS: deployed' "$helm" install nos "$(dirname "$controlplane")/../dep
   --set operator.enabled=false --set operator.crds.enabled=false "${values[@]}"
 expect 'successfully rolled out' k rollout status deployment/nos-gpu-partitioner -n "$system" --timeout 240s
 expect 'successfully rolled out' k rollout status deployment/nos-scheduler -n "$system" --timeout 240s
-service_accounts gpu-partitioner:partitioner mig-agent:agent scheduler:scheduler
+service_accounts gpu-partitioner:partitioner scheduler:scheduler
 expect created k create namespace "$team"
 expect 'condition met' k wait --for=create serviceaccount/default -n "$team" --timeout 60s
 for node in "${nodes[@]}"; do

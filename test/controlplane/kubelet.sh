@@ -10,6 +10,7 @@
 # NOS_NODE_PROC: a folder with driver/ and devices, which containers see as /proc/driver and /proc/devices.
 # NOS_NODE_DRIVER: a folder that the node has as /run/nvidia/driver, where the GPU Operator puts the driver.
 # NOS_NODE_PODS: a network of IPv4, such as 10.88.1.0/24: pods get addresses in it, with network.sh.
+# NOS_NODE_GATES: feature gates of the kubelet, as YAML: "DRAExtendedResource: true".
 #
 # Exits with 77, and the reason, on an unsuitable machine. Once the node is Ready, DIR contains:
 #
@@ -137,6 +138,7 @@ failCgroupV1: false
 failSwapOn: false
 enforceNodeAllocatable: [pods]
 $more
+featureGates: {${NOS_NODE_GATES:-}}
 volumePluginDir: $node_dir/volume-plugins
 resolvConf: ""
 podLogsDir: $node_dir/logs

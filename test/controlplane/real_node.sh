@@ -17,7 +17,7 @@ declare -A pid
 finish() {
   local code=$?
   k delete namespace "$team" --wait=false >/dev/null 2>&1
-  k delete clusterrole,clusterrolebinding "$release-mig-agent" >/dev/null 2>&1
+  k delete -f "$work/roles.yaml" --ignore-not-found >/dev/null 2>&1
   kill "${pid[@]}" 2>/dev/null
   wait "${pid[@]}" 2>/dev/null
   timeout 20 tail -s 0.1 -f /dev/null "${pid[@]/#/--pid=}" # orphaned processes
@@ -52,11 +52,11 @@ permit_agent() {
   expect created k create namespace "$team"
   expect 'condition met' k wait --for=create serviceaccount/default -n "$team" --timeout 60s
   "$helm" template "$release" "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 "${chart_options[@]}" |
-    awk 'BEGIN {RS = "---\n"} /mig-agent/ && /\nkind: (ServiceAccount|ClusterRole|ClusterRoleBinding)\n/ {printf "---\n%s", $0}' \
+    awk 'BEGIN {RS = "---\n"} /mig-agent/ && /\nkind: (ServiceAccount|ClusterRole|ClusterRoleBinding|ValidatingAdmissionPolicy|ValidatingAdmissionPolicyBinding)\n/ {printf "---\n%s", $0}' \
       >"$work/roles.yaml"
   expect 'clusterrole.*created' k create -f "$work/roles.yaml"
   expect kubeconfig "$controlplane" kubeconfig "$node-agent" --namespace "$team" \
-    --serviceaccount "$release-mig-agent"
+    --serviceaccount "$release-mig-agent" --node "$node"
   mv "$dir/$node-agent.kubeconfig" "$work/agent.kubeconfig"
 }
 # plan ID LAYOUT: written like the partitioner's.
@@ -70,14 +70,15 @@ shows() {
 }
 allocatable() { shows ".status.allocatable.nvidia\.com/mig-${1/./\\.}" "$2"; }
 running() { shows .status.phase Running "pod/$1"; }
-# sleeper_pod NAME RESOURCE [VARIABLES]: creates a pod in $team that asks for one RESOURCE. VARIABLES:
-# entries of its container's environment, in YAML.
+# sleeper_pod NAME RESOURCE [VARIABLES [SCHEDULER]]: creates a pod in $team that asks for one RESOURCE.
+# VARIABLES: entries of its container's environment, in YAML.
 sleeper_pod() {
   expect created from "
 apiVersion: v1
 kind: Pod
 metadata: {name: $1, namespace: $team}
 spec:
+  schedulerName: ${4:-default-scheduler}
   hostNetwork: true
   tolerations: [{key: nvidia.com/gpu, operator: Exists}]
   terminationGracePeriodSeconds: 5

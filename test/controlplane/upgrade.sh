@@ -146,8 +146,9 @@ begin() {
   for name in "$@"; do
     case $name in
       agent-*)
+        agent_account "${name#*-}"
         start "$name" env NODE_NAME="${name#*-}" NOS_NVML_DOUBLE_STATE="$work/${name#*-}.json" \
-          "$nos" agent --config "$settings/$name.yaml" --kubeconfig "$work/agent.kubeconfig"
+          "$nos" agent --config "$settings/$name.yaml" --kubeconfig "$work/$name.kubeconfig"
         ;;
       scheduler-*)
         start "$name" "$nos" scheduler --config "$settings/scheduler/scheduler_config.yaml" \

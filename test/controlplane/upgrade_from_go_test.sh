@@ -136,7 +136,7 @@ case $way in
     ;;
 esac
 rolled_out
-service_accounts gpu-partitioner:partitioner mig-agent:agent scheduler:scheduler operator:operator
+service_accounts gpu-partitioner:partitioner scheduler:scheduler operator:operator
 settings=$work/settings
 configure "$settings"
 begin "${agents[@]}" "${deciders[@]}"

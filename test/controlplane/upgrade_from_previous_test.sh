@@ -95,7 +95,7 @@ say "the earlier version: $(basename "$previous")"
 expect 'STATUS: deployed' "$helm" install nos "$previous/chart" -n $system --create-namespace \
   --set autoscaler.crds.enabled=true --set gpuPartitioner.config.planBudgetSeconds=4 --set $telemetry.endpoint="http://127.0.0.1:$port" --set $telemetry.cluster=prod
 settings_of old
-service_accounts gpu-partitioner:partitioner mig-agent:agent scheduler:scheduler operator:operator
+service_accounts gpu-partitioner:partitioner scheduler:scheduler operator:operator
 create_teams team-d
 create_quotas
 gpus=('{"model": "A100-40GB"}' '{"model": "A100-40GB"}')
