@@ -113,6 +113,8 @@ rarely='patch events|create leases'
 grep -q 'patch nodes' <(granted clusterrole/nos-mig-agent) || fail "cannot read the roles"
 # CRDs of gangs and quotas are not installed here, and taint rules of devices are not served by default.
 unserved='watch (podgroups|workloads|nodepools|(composite)?elasticquotas|devicetaintrules)'
+# Devices are served from Kubernetes 1.34 on.
+k get --raw /apis/resource.k8s.io/v1 >/dev/null 2>&1 || unserved+='|watch (deviceclasses|resourceclaims|resourceslices)'
 needless=$(comm -23 \
   <({ granted clusterrole/nos-gpu-partitioner; granted role/nos-gpu-partitioner; } | sort -u) \
   <(used nos-gpu-partitioner) | grep -vxE "$rarely|$unserved")

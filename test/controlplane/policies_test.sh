@@ -24,6 +24,7 @@ chart() {
 }
 end() {
   local code=$?
+  k patch node "$own" "$other" --type merge -p '{"metadata": {"finalizers": null}}' >/dev/null 2>&1
   k delete -f "$work/chart.yaml" --ignore-not-found >/dev/null 2>&1
   k delete namespace "$system" --wait=false >/dev/null 2>&1
   k delete node "$own" "$other" >/dev/null 2>&1
@@ -46,8 +47,6 @@ spec: {taints: [{key: kept, effect: NoSchedule}]}
   expect patched k patch node "$node" --subresource status --type merge -p '{"status":
     {"capacity": {"cpu": "8"}, "allocatable": {"cpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}]}}'
 done
-end_nodes() { k patch node "$own" "$other" --type merge -p '{"metadata": {"finalizers": null}}' >/dev/null 2>&1; }
-trap 'end_nodes; end' EXIT
 expect kubeconfig "$controlplane" kubeconfig "$release" --namespace "$system" --serviceaccount "$release-mig-agent" --node "$own"
 # A token as kubelets give it to the agent: bound to the Pod.
 expect created from "
@@ -119,42 +118,45 @@ denied 'its own Node' agent patch node "$other" --type merge -p '{"spec": {"unsc
 denied 'its own Node' status "$other" '{"status": {"allocatable": {"nvidia.com/mig-1g.5gb": "0"}}}'
 denied 'its own Node' status "$other" '{"status": {"conditions": [{"type": "nos.nebuly.com/GpusHealthy", "status": "False"}]}}' strategic-merge-patch
 
-say "slices of its own node and driver only"
-expect created from "$(slice "$own" gpu.nos.nebuly.com "$own")" agent create
-expect created from "$(slice "$other" gpu.nos.nebuly.com "$other")" k create
-denied 'another node' from "$(slice "$other-2" gpu.nos.nebuly.com "$other")" agent create
-denied 'another node' from "$(slice "$own-2" gpu.nvidia.com "$own")" agent create
-denied 'another node' agent delete resourceslice "$other"
-agent get resourceslices -o json >/dev/null || fail "agents list slices"
-expect 'resourceslice.*replaced' from "$(slice "$own" gpu.nos.nebuly.com "$own" 2)" agent replace
-denied 'another node' from "$(slice "$other" gpu.nos.nebuly.com "$other" 2)" agent replace
-expect deleted agent delete resourceslice "$own"
+if k get --raw /apis/resource.k8s.io/v1 >/dev/null 2>&1; then # from Kubernetes 1.34 on
+  say "slices of its own node and driver only"
+  expect created from "$(slice "$own" gpu.nos.nebuly.com "$own")" agent create
+  expect created from "$(slice "$other" gpu.nos.nebuly.com "$other")" k create
+  denied 'another node' from "$(slice "$other-2" gpu.nos.nebuly.com "$other")" agent create
+  denied 'another node' from "$(slice "$own-2" gpu.nvidia.com "$own")" agent create
+  denied 'another node' agent delete resourceslice "$other"
+  agent get resourceslices -o json >/dev/null || fail "agents list slices"
+  expect 'resourceslice.*replaced' from "$(slice "$own" gpu.nos.nebuly.com "$own" 2)" agent replace
+  denied 'another node' from "$(slice "$other" gpu.nos.nebuly.com "$other" 2)" agent replace
+  expect deleted agent delete resourceslice "$own"
 
-say "reports on its own devices in claims, and no allocation"
-claim() { # POOL [RESERVED]
-  printf '{"status": {"devices": [{"driver": "gpu.nos.nebuly.com", "pool": "%s", "device": "gpu-0", "conditions": [{"type": "nos.nebuly.com/Created", "status": "True", "reason": "DeviceReady", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}]%s}}' "$1" "${2:-}"
-}
-results() { printf '{"status": {"allocation": {"devices": {"results": [{"request": "r", "driver": "gpu.nos.nebuly.com", "pool": "%s", "device": "gpu-0"}, {"request": "r", "driver": "gpu.nos.nebuly.com", "pool": "%s", "device": "gpu-0"}]}}}}' "$own" "$other"; }
-expect created from "
+  say "reports on its own devices in claims, and no allocation"
+  claim() { # POOL [RESERVED]
+    printf '{"status": {"devices": [{"driver": "gpu.nos.nebuly.com", "pool": "%s", "device": "gpu-0", "conditions": [{"type": "nos.nebuly.com/Created", "status": "True", "reason": "DeviceReady", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}]%s}}' "$1" "${2:-}"
+  }
+  results() { printf '{"status": {"allocation": {"devices": {"results": [{"request": "r", "driver": "gpu.nos.nebuly.com", "pool": "%s", "device": "gpu-0"}, {"request": "r", "driver": "gpu.nos.nebuly.com", "pool": "%s", "device": "gpu-0"}]}}}}' "$own" "$other"; }
+  expect created from "
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
 metadata: {name: c, namespace: $system}
 spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu.nos.nebuly.com, allocationMode: ExactCount, count: 2}}]}}
 " k create
-expect patched k patch resourceclaim c -n "$system" --subresource status --type merge -p "$(results)"
-# The role has update, not patch: an update of what was read, as the agent sends it.
-updated() { # PATCH
-  agent get resourceclaim c -n "$system" -o json | jq --argjson patch "$1" '. * $patch' >"$work/claim.json"
-  agent replace --raw "/apis/resource.k8s.io/v1/namespaces/$system/resourceclaims/c/status" -f "$work/claim.json"
-}
-expect '"DeviceReady"' updated "$(claim "$own")"
-denied 'devices of its own node' updated "$(claim "$other")"
-denied 'allocates nothing' updated "$(claim "$own" ', "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]')"
-denied 'allocates nothing' updated '{"status": {"allocation": null}}'
+  expect patched k patch resourceclaim c -n "$system" --subresource status --type merge -p "$(results)"
+  # The role has update, not patch: an update of what was read, as the agent sends it.
+  updated() { # PATCH
+    agent get resourceclaim c -n "$system" -o json | jq --argjson patch "$1" '. * $patch' >"$work/claim.json"
+    agent replace --raw "/apis/resource.k8s.io/v1/namespaces/$system/resourceclaims/c/status" -f "$work/claim.json"
+  }
+  expect '"DeviceReady"' updated "$(claim "$own")"
+  denied 'devices of its own node' updated "$(claim "$other")"
+  denied 'allocates nothing' updated "$(claim "$own" ', "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]')"
+  denied 'allocates nothing' updated '{"status": {"allocation": null}}'
+
+  denied 'not bound to a node' unbound delete resourceslice "$other"
+fi
 
 say "a token that is bound to no node writes nothing"
 denied 'not bound to a node' unbound annotate node "$own" nos.nebuly.com/x=y
-denied 'not bound to a node' unbound delete resourceslice "$other"
 
 say "the operator labels Pods, and changes nothing else of them"
 k create token "$release-operator" -n "$system" >"$dir/$release.token" || fail "no token"
