@@ -12,7 +12,6 @@ namespace nos::cluster {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 using Annotations = StringMap;
 
@@ -168,7 +167,9 @@ TEST(SnapshotTest, AssumesUnreportedInstanceBesideFreeOnesWithoutSpec) {
       {MakePod("p", "a", Mig("3g.20gb", 2)), MakePod("q", "a", Mig("7g.40gb"))});
   EXPECT_THAT(Texts(snapshot.node(0)),
               ElementsAre("0/3g.20gb@0!x/p", "1/1g.5gb@0", "1/3g.20gb@4!x/p"));
-  EXPECT_THAT(snapshot.node(0).gpus.problems, ElementsAre(HasSubstr("pod x/q holds 1 of")));
+  EXPECT_THAT(snapshot.node(0).gpus.problems,
+              ElementsAre("pod x/q holds 1 of nvidia.com/mig-7g.40gb, but no GPU of the node shows "
+                          "or has room for them all"));
 }
 
 TEST(SnapshotTest, ForkDoesNotChangeTheOriginal) {
@@ -260,11 +261,13 @@ TEST(SnapshotTest, DoesNotRepartitionGpusThatPodsMayHoldWhole) {
   EXPECT_THAT(Indexes(held(1)), ElementsAre(1, 2));
   EXPECT_THAT(Fixed(held(1)), ElementsAre()) << "the pod's GPU is the unreported one";
   EXPECT_THAT(held(1).gpus.problems,
-              testing::Contains(HasSubstr("nvidia.com/gpu: 1): the 1 that")));
+              testing::Contains("pods hold whole GPUs here (nvidia.com/gpu: 1): the 1 that may be "
+                                "theirs are not partitioned"));
   EXPECT_EQ(held(1).allocatable.Get(InternResource(kWholeGpuResource)), 1) << "its own";
   EXPECT_THAT(Indexes(held(2)), ElementsAre(1, 2));
   EXPECT_THAT(Fixed(held(2)), ElementsAre(2)) << "one pod's GPU is not reported yet";
-  EXPECT_THAT(held(2).gpus.problems, ElementsAre(HasSubstr("nvidia.com/gpu: 2): the 2 that")));
+  EXPECT_THAT(held(2).gpus.problems, ElementsAre("pods hold whole GPUs here (nvidia.com/gpu: 2): "
+                                                 "the 2 that may be theirs are not partitioned"));
   EXPECT_EQ(held(2).allocatable.Get(InternResource(kWholeGpuResource)), 2);
   EXPECT_THAT(Fixed(held(0)), ElementsAre()) << "nobody holds any";
 }

@@ -228,9 +228,8 @@ TEST_F(RemoteWriteTest, RetriesWithRotatedToken) {
   Gpu(1, kReportStart, "power", 1);
   verdict_ = [](const auto&) { return AnswerOf(401, "who are you?"); };
   Deliver();
-  EXPECT_NE(exporter_->trouble().message().find("401: who are you?; check the token"),
-            std::string::npos)
-      << exporter_->trouble().message();
+  EXPECT_EQ(exporter_->trouble().code(), Code::kUnavailable);
+  EXPECT_NE(exporter_->trouble().message().find("401"), std::string::npos);
   verdict_ = [](const auto&) { return AnswerOf(200); };
   Deliver();
   EXPECT_EQ(Samples("nos_gpu_power{"), 1U);
@@ -389,7 +388,8 @@ TEST(DestinationTest, RejectsSecretsOverPlainHttp) {
   EXPECT_NE(error({.url = "http://10.0.0.1/w", .token_file = "t"}).find("require https"),
             std::string::npos);
   EXPECT_NE(error({.url = "prometheus:9090"}).find("export.x.url"), std::string::npos);
-  EXPECT_NE(error({.url = "https://u:p@h/w"}).find("without a user"), std::string::npos);
+  EXPECT_EQ(error({.url = "https://u:p@h/w"}),
+            "export.x.url: must be https://HOST[:PORT][/PATH], without a user or a query");
   EXPECT_NE(error({.url = "https://h", .username = "u"}).find("passwordFile"), std::string::npos);
   EXPECT_EQ(Destination::For({.url = "https://h:1/a/b"}, "x")->path(), "/a/b");
   EXPECT_EQ(Destination::For({.url = "https://h:1"}, "x")->connection().server, "https://h:1");

@@ -143,7 +143,7 @@ TEST_F(DevicePluginGrantTest, RefusesDevicesWithoutNodes) {
   files_ = NotFound("/proc/driver/nvidia/gpus does not list GPU-a");
   StartWith(Handover::kNodes, std::optional(Grant()));
   const auto refused = kubelet_->Allocate(kSmallSocket, {"GPU-a::10::0"});
-  EXPECT_THAT(refused.status().message(), HasSubstr("does not list GPU-a"));
+  EXPECT_THAT(refused.status().message(), HasSubstr(files_.status().message()));
 }
 
 TEST_F(DevicePluginGrantTest, MakesIdsVisibleWithoutGrant) {
@@ -156,10 +156,11 @@ TEST_F(DevicePluginGrantTest, MakesIdsVisibleWithoutGrant) {
 }
 
 TEST_F(DevicePluginGrantTest, OwnerCanRefuseAllocation) {
-  StartWith(Handover::kEnvironment, Invalid("shares of two GPUs cannot be one container's"));
+  const Status wrong = Invalid("shares of two GPUs cannot be one container's");
+  StartWith(Handover::kEnvironment, wrong);
   const auto refused = kubelet_->Allocate(kSmallSocket, {"GPU-a::10::0"});
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.status().message(), HasSubstr("shares of two GPUs"));
+  EXPECT_THAT(refused.status().message(), HasSubstr(wrong.message()));
   EXPECT_EQ(plugin_->Counts().at(kSmall).refusals, 1U);
   EXPECT_EQ(plugin_->Counts().at(kSmall).allocations, 0U);
 }
@@ -353,7 +354,6 @@ TEST_F(DevicePluginServerTest, RegistersWithKubeletStartedLater) {
   Start(options);
   const Status offered = plugin_->Offer({{kSmall, "MIG-a"}});
   EXPECT_EQ(offered.code(), Code::kUnavailable);
-  EXPECT_THAT(offered.message(), HasSubstr("is the kubelet running"));
   kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
   EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-a"}));
 }
@@ -415,7 +415,6 @@ TEST_F(DevicePluginServerTest, WaitsForPluginDirectory) {
   Start(options);
   const Status offered = plugin_->Offer({{kSmall, "MIG-a"}});
   EXPECT_EQ(offered.code(), Code::kUnavailable);
-  EXPECT_THAT(offered.message(), HasSubstr("is the folder there"));
   std::filesystem::create_directories(options.folder);
   kubelet_ = std::make_unique<MiniKubelet>(options.folder);
   EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-a"}));

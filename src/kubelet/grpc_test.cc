@@ -76,13 +76,14 @@ TEST_F(GrpcTest, CarriesAnswersOfEverySize) {
 }
 
 TEST_F(GrpcTest, CarriesErrorStatus) {
-  Serve([](std::string_view, const std::string& code) {
-    return code == "invalid" ? GrpcAnswer{GrpcCode::kInvalidArgument, "100% wrong: ü\n"}
+  const std::string message = "100% wrong: ü\n";
+  Serve([message](std::string_view, const std::string& code) {
+    return code == "invalid" ? GrpcAnswer{GrpcCode::kInvalidArgument, message}
                              : GrpcAnswer{GrpcCode::kUnimplemented, "no"};
   });
   const auto invalid = Call("invalid");
   EXPECT_EQ(invalid.status().code(), Code::kInvalid);
-  EXPECT_THAT(invalid.status().message(), HasSubstr("100% wrong: ü\n"));
+  EXPECT_THAT(invalid.status().message(), HasSubstr(message));
   EXPECT_EQ(Call("").status().code(), Code::kUnimplemented);
 }
 

@@ -18,7 +18,6 @@ namespace {
 using testing::ClusterBuilder;
 using testing::CountsAfter;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::LayoutText;
 using ::testing::Pair;
@@ -300,7 +299,7 @@ TEST(PlannerTest, RemediesNameTheSmallestChange) {
   cluster.Node("b", kA100, {""}).unschedulable = true;
   cluster.Pod("w", {"7g.40gb"});
   plan = Checked(cluster);
-  EXPECT_THAT(plan.pods[1].remedy, HasSubstr("uncordon node b"));
+  EXPECT_EQ(plan.pods[1].remedy, "uncordon node b: it has room");
 }
 
 TEST(PlannerTest, RemediesNameMissingResourcesAndNodes) {
@@ -312,8 +311,11 @@ TEST(PlannerTest, RemediesNameMissingResourcesAndNodes) {
   cluster.Pod("w", {"4g.24gb"});
   const Plan plan = Checked(cluster);
   EXPECT_EQ(plan.pods[0].remedy, "wait for the end of pod x/r on node a");
-  EXPECT_THAT(plan.pods[1].remedy, HasSubstr("at least 100 cpu: node a, the nearest, has 64 cpu"));
-  EXPECT_THAT(plan.pods[2].remedy, HasSubstr("with GPUs for 4g.24gb such as A30"));
+  EXPECT_EQ(plan.pods[1].remedy,
+            "add a node that the pod may use, with GPUs for 1g.5gb such as A100-40GB and at least "
+            "100 cpu: node a, the nearest, has 64 cpu in all");
+  EXPECT_EQ(plan.pods[2].remedy,
+            "add a node that the pod may use, with GPUs for 4g.24gb such as A30");
 }
 
 TEST(PlannerTest, OutOfTimeStillGivesAValidPlan) {

@@ -1,5 +1,6 @@
 #include "scheduling/engine.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,6 +19,7 @@ using cluster::Node;
 using cluster::Pod;
 using testing::NodeOf;
 using testing::PodOf;
+using ::testing::UnorderedElementsAre;
 
 // Applies random changes of a cluster to an engine.
 class EngineTest : public ::testing::TestWithParam<uint64_t> {
@@ -252,23 +254,20 @@ TEST_F(EngineBasicsTest, DiagnosisCountsNodesHeldByNominations) {
   picky.node_selector["zone"] = "z1";
   Node other = NodeOf("b", {{"cpu", "8"}});
   engine_.SetNode(std::make_shared<const Node>(other));
-  const auto refused = [&](const Pod& pod) {
-    const Decision decision = engine_.Schedule(framework_, std::make_shared<const Pod>(pod));
-    std::string text = decision.diagnosis.ToString();
-    for (const Plugin* plugin : decision.diagnosis.by) text += " " + plugin->Name();
-    return text;
-  };
   other.meta.name = "a";
   other.allocatable["cpu"] = *Quantity::Parse("1");
   other.meta.labels["zone"] = "z1";
   engine_.SetNode(std::make_shared<const Node>(other));
-  const std::string text = refused(picky);
-  EXPECT_NE(text.find("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's "
-                      "node affinity/selector."),
-            std::string::npos)
-      << text;
-  EXPECT_NE(text.find(" NodeResourcesFit"), std::string::npos) << text;
-  EXPECT_NE(text.find(" NodeAffinity"), std::string::npos) << text;
+  const Diagnosis diagnosis =
+      engine_.Schedule(framework_, std::make_shared<const Pod>(picky)).diagnosis;
+  EXPECT_EQ(diagnosis.nodes, 2);
+  std::vector<std::string> reasons, plugins;
+  for (const auto& entry : diagnosis.entries) {
+    reasons.push_back(entry.code + " " + std::to_string(entry.nodes));
+  }
+  for (const Plugin* plugin : diagnosis.by) plugins.push_back(plugin->Name());
+  EXPECT_THAT(reasons, UnorderedElementsAre("InsufficientResource 1", "NodeAffinityMismatch 1"));
+  EXPECT_THAT(plugins, UnorderedElementsAre("NodeResourcesFit", "NodeAffinity"));
   engine_.Nominate(Waiting("first", 5), "b");
   EXPECT_EQ(NodeFor(std::make_shared<const Pod>(picky)), "a");
 }

@@ -19,6 +19,7 @@ using cluster::Node;
 using cluster::Pod;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using testing::NodeOf;
 using testing::PodOf;
 
@@ -130,7 +131,7 @@ TEST_F(ExplainTest, NominatedPodBlocksCapacityItWaitsFor) {
   const auto first = explain(urgent);
   EXPECT_EQ(first.remedy_code, remedies::kNoneNeeded);
   EXPECT_EQ(first.awaited->pods, std::vector<std::string>{"x/v"});
-  EXPECT_THAT(ToText(first, 100), HasSubstr("is being freed for it on node a\n"));
+  EXPECT_EQ(first.awaited->node, "a");
   urgent.nominated_node.clear();
   EXPECT_EQ(explain(low).remedy, "wait for the end of x/v on node a, which is ending");
 }
@@ -151,13 +152,15 @@ TEST_F(ExplainTest, SliceBeingCreatedBelongsToItsNominatedPod) {
     const auto with = WithPromises(base, pods, pod, goes_first);
     return Explain({partitioning_, partitioning_, with, pod});
   };
-  EXPECT_THAT(explain(whole).remedy,
-              HasSubstr("wait until the agent of node g has carried out its plan (plan 2)"))
+  EXPECT_EQ(explain(whole).remedy,
+            "wait until the agent of node g has carried out its plan (plan 2); if that lasts, "
+            "inspect the agent's pod on node g")
       << "no pod is nominated";
   slice.nominated_node = "g";
   EXPECT_EQ(explain(whole).remedy, "make room for 1 nvidia.com/mig-7g.40gb on node g");
   EXPECT_EQ(explain(slice).remedy_code, remedies::kNoneNeeded);
-  EXPECT_THAT(explain(slice).remedy, HasSubstr("agent of node g is creating 3g.20gb@4 of GPU 0"));
+  ASSERT_TRUE(explain(slice).being_partitioned);
+  EXPECT_EQ(explain(slice).being_partitioned->node, "g");
   const Json json = ToJson(explain(slice));
   const Json& made = json.at("beingPartitioned").at("repartition").at("made");
   EXPECT_EQ(made.at(0).at("instance"), Json("3g.20gb@4"));
@@ -260,7 +263,8 @@ TEST_F(ExplainTest, CountsPodsOfOtherNamespacesWithoutNames) {
   EXPECT_EQ(remedy("x"),
             "wait for the end of x/c, 2 pods of other namespaces on node n, or give it a priority "
             "above 0");
-  EXPECT_THAT(remedy(""), HasSubstr("acme/a, other/b, x/c"));
+  EXPECT_EQ(remedy(""),
+            "wait for the end of acme/a, other/b, x/c on node n, or give it a priority above 0");
 }
 
 TEST_F(ExplainTest, SuggestsStepForEachFilterReason) {
@@ -363,8 +367,7 @@ TEST_F(ExplainTogetherTest, PlacesGangMembersTogether) {
       why.remedy,
       "for x/c: add a node with at least 3 cpu: other members of its gang take what node n1 has");
   EXPECT_EQ(why.remedy_code, remedies::kAddNode);
-  EXPECT_THAT(ToText(why, 100),
-              HasSubstr("x/a waits for others\ngroup         pod group x/train: 2 of its pods"));
+  EXPECT_TRUE(ToText(why, 100).starts_with("x/a waits for others\n"));
   const auto enough = Of("b", two, {{"cpu", "3"}}, 2, 2);
   ASSERT_TRUE(enough.place);
   EXPECT_EQ(enough.place->node, "n2") << "beside member a on n1";
@@ -397,7 +400,9 @@ TEST_F(ExplainTogetherTest, TriesEachZoneForGangWithAffinity) {
   together.least = 3;
   together.waiting.push_back(together.waiting[0]);
   EXPECT_FALSE(why(1).place);
-  EXPECT_THAT(why(1).gang, HasSubstr("2 of its pods find a node together, and 3 must"));
+  EXPECT_EQ(why(1).gang,
+            "pod group x/train: 2 of its pods find a node together, and 3 must; x/worker: 0/3 "
+            "nodes are available: 2 Insufficient cpu, 1 node(s) didn't match pod affinity rules.");
 }
 
 TEST_F(ExplainTogetherTest, PartitionsGpusForGangMembers) {
@@ -437,14 +442,15 @@ TEST_F(ExplainTest, NamesInstancesToCreateAndDestroy) {
   EXPECT_FALSE(elsewhere.place);
   ASSERT_TRUE(elsewhere.nearest);
   EXPECT_EQ(elsewhere.nearest->node, "g") << "n can never have MIG instances";
-  EXPECT_TRUE(elsewhere.nearest->repartition);
+  ASSERT_TRUE(elsewhere.nearest->repartition);
+  EXPECT_THAT(elsewhere.nearest->repartition->made,
+              ElementsAre(Explanation::Instance{0, "2g.10gb@4"}));
   const Json place = ToJson(here).at("place"), nearest = ToJson(elsewhere).at("nearest");
   EXPECT_EQ(place.at("repartition").at("made").at(0).at("instance"), Json("2g.10gb@4"));
   for (const Json& with : {place, nearest}) {
     EXPECT_EQ(with.at("cut"), with.at("repartition")) << "the old key";
   }
   EXPECT_EQ(elsewhere.remedy_code, remedies::kPartitionGpus);
-  EXPECT_THAT(elsewhere.remedy, HasSubstr("create 2g.10gb@4 of GPU 0 on node g"));
 }
 
 TEST_F(ExplainTest, NamesPodsOnFullGpu) {
@@ -489,8 +495,8 @@ TEST_F(ExplainTest, TextFitsWidthAndJsonHasAllFields) {
   const auto why = Why({right, wrong}, pods, pod);
   const std::string text = ToText(why, 100);
   for (const auto line : Split(text, '\n')) EXPECT_LE(line.size(), 100u) << line;
-  EXPECT_THAT(text, HasSubstr("x/p waits: 0/2 nodes are available\n"));
-  EXPECT_THAT(text, HasSubstr("  lacks       cpu: asks for 3, 0 of 3 free\n"));
+  EXPECT_THAT(Split(text, '\n'), IsSupersetOf({"x/p waits: 0/2 nodes are available",
+                                               "  lacks       cpu: asks for 3, 0 of 3 free"}));
   EXPECT_THAT(text, HasSubstr("18 more"));
   EXPECT_THAT(text, HasSubstr("remedy"));
   const Json json = ToJson(why);

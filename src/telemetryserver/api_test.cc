@@ -315,10 +315,10 @@ TEST_F(ApiTest, StreamSendsChanges) {
   ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 2, records)).status.ok());
   ASSERT_TRUE(recorder_->Settle().ok());
   const std::string changes = Drain(*stream);
-  EXPECT_NE(changes.find("event: workloads\ndata: {\"changed\":[{\"kind\":\"pod\""),
-            std::string::npos);
-  EXPECT_NE(changes.find("\"removed\":[\"uid-team-0-pod-0-0-0\"]"), std::string::npos) << changes;
-  EXPECT_NE(changes.find("event: decision\ndata: {\"kind\":\"decision\""), std::string::npos);
+  const Json workloads = DataOf(changes, "workloads");
+  EXPECT_EQ(workloads.at("changed").at(0).at("kind"), "pod") << changes;
+  EXPECT_EQ(workloads.at("removed"), Json(JsonArray{"uid-team-0-pod-0-0-0"})) << changes;
+  EXPECT_EQ(DataOf(changes, "decision").at("kind"), "decision") << changes;
   EXPECT_NE(changes.find("event: overview\n"), std::string::npos);
   // A client that reconnects with its last event ID receives what it missed.
   const auto resumed = [&](const std::string& id) {

@@ -100,8 +100,11 @@ TEST(OpenbTrace, LocatesErrorsInPodList) {
             "pods.csv:2: gpu_milli: '500' is not a whole number from 1000 to 1000");
   EXPECT_EQ(PodsError("p,1,1,0,500\n"),
             "pods.csv:2: gpu_milli: '500' is not a whole number from 0 to 0");
-  EXPECT_THAT(PodsError("p,1e3,1,1,1\n"), HasSubstr("'1e3' is not a whole number"));
-  EXPECT_THAT(PodsError("p,99999999999999999999,1,1,1\n"), HasSubstr("is not a whole number"));
+  EXPECT_EQ(PodsError("p,1e3,1,1,1\n"),
+            "pods.csv:2: cpu_milli: '1e3' is not a whole number from 0 to 100000000");
+  EXPECT_EQ(
+      PodsError("p,99999999999999999999,1,1,1\n"),
+      "pods.csv:2: cpu_milli: '99999999999999999999' is not a whole number from 0 to 100000000");
   EXPECT_EQ(PodsError("p,1,1,0,0\n"), "pods.csv: no pod asks for a GPU");
   EXPECT_EQ(PodsError("p,1,1,1,1\nq,1,1,1,1\np,1,1,1,1\n"), "pods.csv: pod 'p' is listed twice");
 }

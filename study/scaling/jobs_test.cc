@@ -62,7 +62,7 @@ TEST(ScalingJobsTest, ReportsErrorsWithLine) {
   const auto wrong = Parse("a,1000,1024,1,1000,x,20,10\n", {});
   EXPECT_THAT(wrong.status().message(), HasSubstr("pods.csv:2: creation_time"));
   const auto empty = Parse("a,1000,1024,1,1000,10,20,10\n", {.first_day = 5, .days = 2});
-  EXPECT_THAT(empty.status().message(), HasSubstr("from day 5 on for 2 days"));
+  EXPECT_EQ(empty.status().message(), "pods.csv: no pod with a GPU runs from day 5 on for 2 days");
   const auto no_times = OpenbJobs({"p.csv", "name,num_gpu\na,1\n"}, {});
   EXPECT_THAT(no_times.status().message(), HasSubstr("missing"));
 }

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <set>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,41 +36,42 @@ class Judge {
   Judge(std::span<const ScalingJob> jobs, const StageOptions& options)
       : jobs_(jobs), options_(options), runs_(jobs.size()), counts_(options.pools.size()) {}
 
-  Status Hear(const StageAction& action) {
-    if (action.at < now_) return Wrong(action, "time goes back");
+  std::optional<Fault> Hear(const StageAction& action) {
+    if (action.at < now_) return Wrong(action, faults::kTimeGoesBack);
     now_ = action.at;
     if (action.kind == StageAction::kAsk) return Ask(action);
     if (action.node < 0 || action.node >= static_cast<int>(nodes_.size())) {
-      return Wrong(action, "there is no such node");
+      return Wrong(action, faults::kUnknown);
     }
     if (action.kind == StageAction::kRemove) return Remove(action);
     if (action.job < 0 || action.job >= static_cast<int>(jobs_.size())) {
-      return Wrong(action, "there is no such job");
+      return Wrong(action, faults::kUnknown);
     }
     if (action.kind == StageAction::kEnd) return End(action);
     return action.kind == StageAction::kStart ? Start(action) : Move(action);
   }
 
-  Status Close() const {
+  std::optional<Fault> Close() const {
     for (size_t j = 0; j < runs_.size(); ++j) {
-      if (runs_[j].state != Run::kDone) return Internal(fmt::format("job {} has not ended", j));
+      if (runs_[j].state == Run::kDone) continue;
+      return Fault{faults::kNeverEnded, now_, static_cast<int>(j), runs_[j].node};
     }
     for (size_t n = 0; n < nodes_.size(); ++n) {
-      if (!nodes_[n].gone) return Internal(fmt::format("node {} has not gone", n));
+      if (nodes_[n].gone) continue;
+      return Fault{faults::kNeverRemoved, now_, -1, static_cast<int>(n)};
     }
-    return Status::Ok();
+    return std::nullopt;
   }
 
  private:
-  static Status Wrong(const StageAction& action, std::string_view what) {
-    return Internal(
-        fmt::format("at {} s, job {}, node {}: {}", action.at, action.job, action.node, what));
+  static Fault Wrong(const StageAction& action, const char* code) {
+    return {code, action.at, action.job, action.node};
   }
 
-  Status Ask(const StageAction& action) {
-    if (action.node != static_cast<int>(nodes_.size())) return Wrong(action, "nodes are numbered");
+  std::optional<Fault> Ask(const StageAction& action) {
+    if (action.node != static_cast<int>(nodes_.size())) return Wrong(action, faults::kUnknown);
     if (action.pool < 0 || action.pool >= static_cast<int>(counts_.size())) {
-      return Wrong(action, "there is no such pool");
+      return Wrong(action, faults::kUnknown);
     }
     const ScalingPool& pool = options_.pools[action.pool];
     Ledger& node = nodes_.emplace_back();
@@ -79,48 +79,48 @@ class Judge {
     node.ready = action.at + options_.start_seconds;
     node.slots.resize(pool.gpus);
     node.compute.resize(pool.gpus);
-    if (++counts_[action.pool] > pool.max) return Wrong(action, "the pool is at its maximum");
-    return Status::Ok();
+    if (++counts_[action.pool] > pool.max) return Wrong(action, faults::kPoolAboveMaximum);
+    return std::nullopt;
   }
 
-  Status Remove(const StageAction& action) {
+  std::optional<Fault> Remove(const StageAction& action) {
     Ledger& node = nodes_[action.node];
-    if (node.gone) return Wrong(action, "it has gone already");
-    if (!node.jobs.empty()) return Wrong(action, "jobs run on a node that goes");
+    if (node.gone) return Wrong(action, faults::kNodeGone);
+    if (!node.jobs.empty()) return Wrong(action, faults::kNodeRemovedInUse);
     node.gone = true;
     --counts_[node.pool];
-    return Status::Ok();
+    return std::nullopt;
   }
 
-  Status Start(const StageAction& action) {
+  std::optional<Fault> Start(const StageAction& action) {
     Run& run = runs_[action.job];
-    if (run.state != Run::kComing) return Wrong(action, "it has started before");
-    if (action.at < jobs_[action.job].arrival) return Wrong(action, "it has not come yet");
-    if (action.runs_from < action.at) return Wrong(action, "it runs before it starts");
+    if (run.state != Run::kComing) return Wrong(action, faults::kStartedTwice);
+    if (action.at < jobs_[action.job].arrival) return Wrong(action, faults::kStartedBeforeArrival);
+    if (action.runs_from < action.at) return Wrong(action, faults::kRunsBeforeStart);
     run.state = Run::kRuns;
     run.runs_from = action.runs_from;
     return Take(action, run);
   }
 
-  Status Move(const StageAction& action) {
+  std::optional<Fault> Move(const StageAction& action) {
     Run& run = runs_[action.job];
-    if (run.state != Run::kRuns) return Wrong(action, "what does not run is moved");
-    if (run.node == action.node) return Wrong(action, "it is there already");
+    if (run.state != Run::kRuns) return Wrong(action, faults::kNotRunning);
+    if (run.node == action.node) return Wrong(action, faults::kMovedNowhere);
     Free(action.job, run);
     run.paused += options_.restart_seconds;
     return Take(action, run);
   }
 
-  Status End(const StageAction& action) {
+  std::optional<Fault> End(const StageAction& action) {
     Run& run = runs_[action.job];
     if (run.state != Run::kRuns || run.node != action.node) {
-      return Wrong(action, "what does not run there ends");
+      return Wrong(action, faults::kNotRunning);
     }
     const double due = run.runs_from + jobs_[action.job].duration + run.paused;
-    if (std::abs(action.at - due) > kRounding) return Wrong(action, "it has not run as long");
+    if (std::abs(action.at - due) > kRounding) return Wrong(action, faults::kWrongDuration);
     Free(action.job, run);
     run.state = Run::kDone;
-    return Status::Ok();
+    return std::nullopt;
   }
 
   void Free(int job, const Run& run) {
@@ -135,30 +135,30 @@ class Judge {
     }
   }
 
-  Status Take(const StageAction& action, Run& run) {
+  std::optional<Fault> Take(const StageAction& action, Run& run) {
     const ScalingJob& job = jobs_[action.job];
     Ledger& node = nodes_[action.node];
     const ScalingPool& pool = options_.pools[node.pool];
-    if (node.gone || action.at < node.ready) return Wrong(action, "the node is not there");
+    if (node.gone || action.at < node.ready) return Wrong(action, faults::kNodeNotReady);
     run.node = action.node;
     run.devices = action.devices;
     node.jobs.insert(action.job);
     node.cpu += job.cpu_milli;
     node.memory += job.memory_mib;
-    if (node.cpu > pool.cpu_milli) return Wrong(action, "more cpu than the node has");
-    if (node.memory > pool.memory_mib) return Wrong(action, "more memory than the node has");
-    if (!IsServed(job, action.devices)) return Wrong(action, "not the devices that it asks for");
+    if (node.cpu > pool.cpu_milli) return Wrong(action, faults::kCpuExceeded);
+    if (node.memory > pool.memory_mib) return Wrong(action, faults::kMemoryExceeded);
+    if (!IsServed(job, action.devices)) return Wrong(action, faults::kWrongDevices);
     for (const ScalingDevice& device : action.devices) {
-      if (device.gpu < 0 || device.gpu >= pool.gpus) return Wrong(action, "there is no such GPU");
+      if (device.gpu < 0 || device.gpu >= pool.gpus) return Wrong(action, faults::kUnknown);
       const auto [bits, compute] = Size(device);
-      if ((node.slots[device.gpu] & bits) != 0) return Wrong(action, "devices overlap");
+      if ((node.slots[device.gpu] & bits) != 0) return Wrong(action, faults::kDevicesOverlap);
       node.slots[device.gpu] |= bits;
       node.compute[device.gpu] += compute;
       if (node.compute[device.gpu] > ScalingModel().compute_slices()) {
-        return Wrong(action, "more compute slices than the GPU has");
+        return Wrong(action, faults::kComputeExceeded);
       }
     }
-    return Status::Ok();
+    return std::nullopt;
   }
 
   // The slots as a bit set, and the number of compute slices.
@@ -199,11 +199,17 @@ class Judge {
 
 }  // namespace
 
-Status JudgeRun(std::span<const ScalingJob> jobs, const StageOptions& options,
-                std::span<const StageAction> log) {
+std::optional<Fault> FindFault(std::span<const ScalingJob> jobs, const StageOptions& options,
+                               std::span<const StageAction> log) {
   Judge judge(jobs, options);
-  for (const StageAction& action : log) NOS_RETURN_IF_ERROR(judge.Hear(action));
+  for (const StageAction& action : log) {
+    if (auto fault = judge.Hear(action)) return fault;
+  }
   return judge.Close();
+}
+
+std::string ToText(const Fault& fault) {
+  return fmt::format("at {} s, job {}, node {}: {}", fault.at, fault.job, fault.node, fault.code);
 }
 
 }  // namespace nos::study

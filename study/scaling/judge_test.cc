@@ -1,12 +1,10 @@
 #include "study/scaling/judge.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace nos::study {
 namespace {
 
-using testing::HasSubstr;
 using Kind = StageAction::Kind;
 
 // Two jobs on one GPU of a node that is ready at 100 and removed at 300; each runs from 100 to 200.
@@ -26,96 +24,102 @@ class JudgeTest : public ::testing::Test {
         {Kind::kRemove, 300, -1, 0},
     };
   }
-  std::string Fault() const { return JudgeRun(jobs_, options_, log_).message(); }
+  // The code of the first fault; "" if there is none.
+  std::string Found() const {
+    const auto fault = FindFault(jobs_, options_, log_);
+    return fault ? fault->code : "";
+  }
 
   StageOptions options_;
   std::vector<ScalingJob> jobs_;
   std::vector<StageAction> log_;
 };
 
-TEST_F(JudgeTest, AcceptsValidRun) { EXPECT_EQ(Fault(), ""); }
+TEST_F(JudgeTest, AcceptsValidRun) { EXPECT_EQ(Found(), ""); }
 
 TEST_F(JudgeTest, RejectsStartOnNodeThatIsNotReady) {
   log_[1].at = log_[1].runs_from = 99;
-  EXPECT_THAT(Fault(), HasSubstr("the node is not there"));
+  EXPECT_EQ(Found(), faults::kNodeNotReady);
 }
 
 TEST_F(JudgeTest, RejectsOverlappingDevices) {
   log_[1].devices[0].start = 0;
-  EXPECT_THAT(Fault(), HasSubstr("devices overlap"));
+  EXPECT_EQ(Found(), faults::kDevicesOverlap);
 }
 
 TEST_F(JudgeTest, RejectsSliceAtInvalidStart) {
   log_[1].devices[0].start = 3;
-  EXPECT_THAT(Fault(), HasSubstr("not the devices"));
+  EXPECT_EQ(Found(), faults::kWrongDevices);
 }
 
 TEST_F(JudgeTest, RejectsDevicesSmallerThanRequested) {
   log_[2].devices[0].profile = "3g.40gb";
-  EXPECT_THAT(Fault(), HasSubstr("not the devices"));
+  EXPECT_EQ(Found(), faults::kWrongDevices);
   log_[2].devices = {};
-  EXPECT_THAT(Fault(), HasSubstr("not the devices"));
+  EXPECT_EQ(Found(), faults::kWrongDevices);
 }
 
 TEST_F(JudgeTest, RejectsWholeGpuBesideSlice) {
   log_[2].devices[0] = {0, "", 0};
-  EXPECT_THAT(Fault(), HasSubstr("devices overlap"));
+  EXPECT_EQ(Found(), faults::kDevicesOverlap);
 }
 
 TEST_F(JudgeTest, RejectsSliceForWholeGpuRequest) {
   jobs_[1] = {0, 100, 1000, 1024, 1, ""};
-  EXPECT_THAT(Fault(), HasSubstr("not the devices"));
+  EXPECT_EQ(Found(), faults::kWrongDevices);
 }
 
 TEST_F(JudgeTest, RejectsExceededCpuAndMemory) {
   jobs_[1].cpu_milli = 15'001;
-  EXPECT_THAT(Fault(), HasSubstr("more cpu"));
+  EXPECT_EQ(Found(), faults::kCpuExceeded);
   jobs_[1].cpu_milli = 1000;
   jobs_[1].memory_mib = 65'000;
-  EXPECT_THAT(Fault(), HasSubstr("more memory"));
+  EXPECT_EQ(Found(), faults::kMemoryExceeded);
 }
 
 TEST_F(JudgeTest, RejectsJobThatEndsEarly) {
   log_[3].at = log_[4].at = 199;
-  EXPECT_THAT(Fault(), HasSubstr("it has not run as long"));
+  EXPECT_EQ(Found(), faults::kWrongDuration);
 }
 
 TEST_F(JudgeTest, RejectsJobThatRunsTwice) {
   log_.insert(log_.begin() + 5, log_[1]);
   log_[5].at = log_[5].runs_from = 200;
-  EXPECT_THAT(Fault(), HasSubstr("it has started before"));
+  EXPECT_EQ(Found(), faults::kStartedTwice);
 }
 
 TEST_F(JudgeTest, RejectsJobThatNeverEnds) {
   log_.pop_back();
   log_.pop_back();
-  EXPECT_THAT(Fault(), HasSubstr("job 1 has not ended"));
+  EXPECT_EQ(Found(), faults::kNeverEnded);
+  EXPECT_EQ(FindFault(jobs_, options_, log_)->job, 1);
 }
 
 TEST_F(JudgeTest, RejectsNodeThatIsNeverRemoved) {
   log_.pop_back();
-  EXPECT_THAT(Fault(), HasSubstr("node 0 has not gone"));
+  EXPECT_EQ(Found(), faults::kNeverRemoved);
+  EXPECT_EQ(ToText(*FindFault(jobs_, options_, log_)), "at 200 s, job -1, node 0: NeverRemoved");
 }
 
 TEST_F(JudgeTest, RejectsStartBeforeArrival) {
   jobs_[0].arrival = 101;
-  EXPECT_THAT(Fault(), HasSubstr("it has not come yet"));
+  EXPECT_EQ(Found(), faults::kStartedBeforeArrival);
 }
 
 TEST_F(JudgeTest, RejectsRemovalOfNodeInUse) {
   std::swap(log_[4], log_[5]);
   log_[4].at = 200;
-  EXPECT_THAT(Fault(), HasSubstr("jobs run on a node that goes"));
+  EXPECT_EQ(Found(), faults::kNodeRemovedInUse);
 }
 
 TEST_F(JudgeTest, RejectsPoolAboveMaximum) {
   log_.insert(log_.begin() + 1, {Kind::kAsk, 0, -1, 1, {}, 0, 0});
-  EXPECT_THAT(Fault(), HasSubstr("at its maximum"));
+  EXPECT_EQ(Found(), faults::kPoolAboveMaximum);
 }
 
 TEST_F(JudgeTest, RejectsTimeGoingBackwards) {
   log_[5].at = 150;
-  EXPECT_THAT(Fault(), HasSubstr("time goes back"));
+  EXPECT_EQ(Found(), faults::kTimeGoesBack);
 }
 
 TEST_F(JudgeTest, MoveUsesNewDevicesAndFreesOldOnes) {
@@ -131,12 +135,12 @@ TEST_F(JudgeTest, MoveUsesNewDevicesAndFreesOldOnes) {
       {Kind::kRemove, 300, -1, 0},
       {Kind::kRemove, 300, -1, 1},
   };
-  EXPECT_EQ(Fault(), "");
+  EXPECT_EQ(Found(), "");
   log_[3].node = 0;
-  EXPECT_THAT(Fault(), HasSubstr("it is there already"));
+  EXPECT_EQ(Found(), faults::kMovedNowhere);
   log_[3].node = 1;
   log_[5].at = 200;
-  EXPECT_THAT(Fault(), HasSubstr("it has not run as long"));
+  EXPECT_EQ(Found(), faults::kWrongDuration);
 }
 
 }  // namespace

@@ -146,7 +146,7 @@ Result<ScalingReport> RunScaling(std::span<const ScalingJob> jobs, const Scaling
              : MakeUnschedulableScaler(stage, layout, options.window,
                                        options.policy == ScalingPolicy::kUnschedulablePacking);
   NOS_RETURN_IF_ERROR(stage.Run(*scaler));
-  NOS_RETURN_IF_ERROR(JudgeRun(fitting, on, stage.log()));
+  if (const auto fault = FindFault(fitting, on, stage.log())) return Internal(ToText(*fault));
   ScalingReport report = ReportOf(stage, fitting, options);
   report.left_out = jobs.size() - fitting.size();
   return report;

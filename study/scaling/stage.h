@@ -4,9 +4,9 @@
 //   Stage stage(jobs, options);
 //   MyScaler scaler(stage);
 //   NOS_RETURN_IF_ERROR(stage.Run(scaler));
-//   NOS_RETURN_IF_ERROR(JudgeRun(jobs, options, stage.log()));    // judge.h
+//   if (const auto fault = FindFault(jobs, options, stage.log())) ...   // judge.h
 //
-// The stage executes and logs every action without checking it; JudgeRun checks the log.
+// The stage executes and logs every action without checking it; FindFault checks the log.
 #pragma once
 
 #include <functional>

@@ -134,7 +134,11 @@ if k get --raw /apis/resource.k8s.io/v1 >/dev/null 2>&1; then # from Kubernetes 
   claim() { # POOL [RESERVED]
     printf '{"status": {"devices": [{"driver": "gpu.nos.nebuly.com", "pool": "%s", "device": "gpu-0", "conditions": [{"type": "nos.nebuly.com/Created", "status": "True", "reason": "DeviceReady", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}]%s}}' "$1" "${2:-}"
   }
-  results() { printf '{"status": {"allocation": {"devices": {"results": [{"request": "r", "driver": "gpu.nos.nebuly.com", "pool": "%s", "device": "gpu-0"}, {"request": "r", "driver": "gpu.nos.nebuly.com", "pool": "%s", "device": "gpu-0"}]}}}}' "$own" "$other"; }
+  results() {
+    printf '{"status": {"allocation": {"devices": {"results": [%s, %s]}, "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["%s"]}]}]}}}}' \
+      "$(result "$own")" "$(result "$other")" "$own"
+  }
+  result() { printf '{"request": "r", "driver": "gpu.nos.nebuly.com", "pool": "%s", "device": "gpu-0"}' "$1"; }
   expect created from "
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -148,7 +152,7 @@ spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu.nos.nebuly.
     agent replace --raw "/apis/resource.k8s.io/v1/namespaces/$system/resourceclaims/c/status" -f "$work/claim.json"
   }
   expect '"DeviceReady"' updated "$(claim "$own")"
-  denied 'devices of its own node' updated "$(claim "$other")"
+  denied 'devices of its own node|arbitrary-node' updated "$(claim "$other")"
   denied 'allocates nothing' updated "$(claim "$own" ', "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]')"
   denied 'allocates nothing' updated '{"status": {"allocation": null}}'
 

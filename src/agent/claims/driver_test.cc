@@ -70,7 +70,7 @@ TEST_F(ClaimDriverTest, RefusesGpuThatAPodHasThroughAPlugin) {
   ASSERT_TRUE(gpus_.DisableMig(0).ok());
   held_ = {gpus_.Info(0).uuid};
   Allocate("a", {"gpu-0"});
-  EXPECT_THAT(Prepare("a"), HasSubstr("a pod without a claim has GPU 0"));
+  EXPECT_EQ(Refusal("a"), Code::kConflict);
   held_.clear();
   EXPECT_EQ(Prepare("a"), "ok");
 }
@@ -115,14 +115,14 @@ TEST_F(ClaimDriverTest, RefusesDevicesThatAnotherClaimUses) {
   Allocate("around", {Device(0, "7g.80gb", 0)});
   Allocate("whole", {"gpu-0"});
   for (const char* name : {"same", "inside", "around", "whole"}) {
-    EXPECT_THAT(Prepare(name), HasSubstr("claim team/a uses")) << name;
+    EXPECT_EQ(Refusal(name), Code::kConflict) << name;
   }
   EXPECT_EQ(Instances(0), "3g.40gb@0");
   EXPECT_EQ(Instances(1), "") << "nothing is made for a claim that is refused";
   Allocate("beside", {Device(0, "3g.40gb", 4)});
   EXPECT_EQ(Prepare("beside"), "ok");
   Restart();
-  EXPECT_THAT(Prepare("same"), HasSubstr("claim team/a uses")) << "also after a restart";
+  EXPECT_EQ(Refusal("same"), Code::kConflict) << "also after a restart";
   EXPECT_EQ(Unprepare("a"), "ok");
   EXPECT_EQ(Prepare("same"), "ok");
 }
@@ -181,7 +181,7 @@ TEST_F(ClaimDriverTest, KeepsInstancesOfClaimsThatWaitForTheirPods) {
   Allocate("mistake", {Device(1, "1g.10gb", 0)});
   driver_->SetAllocated(Seen(), Time(seconds(100)));
   EXPECT_EQ(Prepare("whole"), "ok") << "two schedulers: whoever is prepared first has it";
-  EXPECT_THAT(Prepare("mistake"), HasSubstr("claim team/whole uses"));
+  EXPECT_EQ(Refusal("mistake"), Code::kConflict);
 }
 
 TEST_F(ClaimDriverTest, SwitchesMigModeForWholeGpus) {
@@ -197,7 +197,7 @@ TEST_F(ClaimDriverTest, SwitchesMigModeForWholeGpus) {
   EXPECT_THAT(Spec(), HasSubstr("/dev/nvidia0"));
   EXPECT_THAT(Spec(), testing::Not(HasSubstr("nvidia-caps")));
   Allocate("again", {Device(0, "1g.10gb", 3)});
-  EXPECT_THAT(Prepare("again"), HasSubstr("claim team/whole uses"));
+  EXPECT_EQ(Refusal("again"), Code::kConflict);
   EXPECT_EQ(Unprepare("whole"), "ok");
   EXPECT_EQ(Prepare("again"), "ok");
   EXPECT_TRUE(gpus_.Info(0).mig_enabled);
@@ -253,7 +253,7 @@ TEST_F(ClaimDriverTest, AdoptsInstancesFromTheCheckpoint) {
   in_use_ = {UuidAt(0, 0)};
   Restart();
   Allocate("b", {Device(0, "2g.20gb", 0)});
-  EXPECT_THAT(Prepare("b"), HasSubstr("claim team/a uses"));
+  EXPECT_EQ(Refusal("b"), Code::kConflict);
   EXPECT_EQ(Prepare("a"), "ok");
   EXPECT_EQ(created_, 1);
 }

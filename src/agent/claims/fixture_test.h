@@ -136,9 +136,15 @@ class ClaimTest : public ::testing::Test {
     std::string said = "no answer";
     driver_->Prepare(Reference(name), [&](const Result<std::vector<kubelet::PreparedDevice>>& got) {
       said = got.ok() ? "ok" : got.status().message();
+      code_ = got.status().code();
       if (got.ok()) answer_ = *got;
     });
     return said;
+  }
+  // The code of the answer.
+  Code Refusal(const std::string& name) {
+    Prepare(name);
+    return code_;
   }
   std::string Unprepare(const std::string& name) {
     std::string said = "no answer";
@@ -190,6 +196,7 @@ class ClaimTest : public ::testing::Test {
       {{model_, "NVIDIA H100 80GB HBM3"}, {model_, "NVIDIA H100 80GB HBM3"}}, kClaimNode, Hooks()};
   kube::FakeApi api_;
   std::vector<kubelet::PreparedDevice> answer_;
+  Code code_ = Code::kOk;  // of the last answer
   std::unique_ptr<ClaimDriver> driver_;
 };
 

@@ -81,8 +81,8 @@ TEST(NebulyConfig, RejectsConfigurationThatIsNotPlainShares) {
     entry.replace(entry.find(what), what.size(), instead);
     return Refusal(Config(entry));
   };
-  EXPECT_THAT(with("GPU-a", "GPU-c"), HasSubstr("none of the node's GPUs"));
-  EXPECT_THAT(with("GPU-a", "7"), HasSubstr("none of the node's GPUs"));
+  EXPECT_EQ(with("GPU-a", "GPU-c"), "sharing.mps.resources: a device is none of the node's GPUs");
+  EXPECT_EQ(with("GPU-a", "7"), "sharing.mps.resources: a device is none of the node's GPUs");
   EXPECT_THAT(with("[GPU-a]", "all"), HasSubstr("devices"));
   EXPECT_THAT(with("gpu-10gb", "gpu-20gb"), HasSubstr("called 'gpu-20gb'"));
   EXPECT_THAT(with("nvidia.com/gpu,", "nvidia.com/mig-1g.5gb,"), HasSubstr("called"));
@@ -91,9 +91,9 @@ TEST(NebulyConfig, RejectsConfigurationThatIsNotPlainShares) {
     EXPECT_THAT(with("memoryGB: 10", std::string("memoryGB: ") + number), HasSubstr("memoryGB"));
   }
   EXPECT_THAT(Refusal("version: v2"), HasSubstr("v1"));
-  EXPECT_THAT(Refusal(""), HasSubstr("not one mapping"));
-  EXPECT_THAT(Refusal("[]"), HasSubstr("not one mapping"));
-  EXPECT_THAT(Refusal("a: 1\n---\nb: 2"), HasSubstr("not one mapping"));
+  for (const char* text : {"", "[]", "a: 1\n---\nb: 2"}) {
+    EXPECT_EQ(Refusal(text), "it is not one mapping") << text;
+  }
   EXPECT_THAT(Refusal("sharing: {mps: {}}"), HasSubstr("missing"));
   EXPECT_THAT(Refusal("sharing: {mps: {resources: []}}"), HasSubstr("missing"));
   EXPECT_THAT(Refusal("sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu}]}}"),

@@ -4,10 +4,13 @@
 #include "agent/loop/fixture_test.h"
 #include "device/mps_gpus.h"
 #include "gpu/shares.h"
+#include "reconcile/testing/event_reasons.h"
 
 namespace nos::agent {
 namespace {
 
+using reconcile::testing::EventReasons;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -87,7 +90,7 @@ TEST_F(AgentMpsTest, PublishesEventForGpuWithTooLittleMemoryForShares) {
   Start();
   Run();
   EXPECT_EQ(ModeOf(0), device::ComputeMode::kDefault);
-  EXPECT_THAT(Events(), HasSubstr("not one GiB for shares"));
+  EXPECT_THAT(EventReasons(api_), Contains("DeviceOperationFailed gpu-1"));
 }
 
 TEST_F(AgentMpsTest, HeldSharesStayWhenGpuMayHaveFewerNow) {
@@ -196,7 +199,7 @@ TEST_F(AgentMpsTest, DestroysInstancesBeforeSharingGpu) {
   Label("mps");
   Run(seconds(60));
   EXPECT_EQ(Annotation("status-layout-0"), "");
-  EXPECT_THAT(Events(), HasSubstr("disable MIG on GPU 0"));
+  EXPECT_THAT(EventReasons(api_), Contains("DeviceOperationFailed gpu-1"));
   gpus_.Reboot();
   Run(seconds(120));
   EXPECT_EQ(Annotation("status-model-0"), "MPS-39GB");
@@ -215,7 +218,7 @@ TEST_F(AgentMpsTest, PublishesUnmetMpsRequirementsOnPods) {
   needs_ = {true, true};
   Start();
   ShareAndHold();
-  EXPECT_THAT(Events(), HasSubstr("MpsNeedsHostIPC: Missing spec.hostIPC: true"));
+  EXPECT_THAT(EventReasons(api_), Contains("MpsNeedsHostIPC ml/a"));
   const auto run_as = [&](const std::string& pod, int user) {
     Json object = *api_.Find("pods", "ml/" + pod);
     MakeObject(object, "spec")["hostIPC"] = true;
@@ -229,9 +232,7 @@ TEST_F(AgentMpsTest, PublishesUnmetMpsRequirementsOnPods) {
   EXPECT_THAT(Events(), Not(HasSubstr("MpsOtherUser")));
   run_as("b", 0);
   Run();
-  EXPECT_THAT(Events(),
-              HasSubstr("MpsOtherUser: Sharing a GPU or MIG instance as user 0 with Pod ml/a, "
-                        "which runs as user 1000"));
+  EXPECT_THAT(EventReasons(api_), Contains("MpsOtherUser ml/b"));
 }
 
 TEST_F(AgentMpsTest, ChecksMpsRequirementsOfInitContainersAndAllUsers) {
@@ -255,8 +256,7 @@ TEST_F(AgentMpsTest, ChecksMpsRequirementsOfInitContainersAndAllUsers) {
   containers[1].get_object()["name"] = "d";
   api_.Put(object);
   Run();
-  EXPECT_THAT(Events(),
-              HasSubstr("MpsOtherUser: Sharing a GPU or MIG instance as user 2 with Pod ml/b"));
+  EXPECT_THAT(EventReasons(api_), Contains("MpsOtherUser ml/b"));
 }
 
 TEST_F(AgentMpsTest, PublishesNothingOnPodsThatMeetMpsRequirements) {

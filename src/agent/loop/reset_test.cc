@@ -5,12 +5,14 @@
 #include "base/random.h"
 #include "device/mps_gpus.h"
 #include "device/plain_gpus.h"
+#include "reconcile/testing/event_reasons.h"
 
 namespace nos::agent {
 namespace {
 
 using device::SimAttempt;
 using device::SimFault;
+using reconcile::testing::EventReasons;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -123,8 +125,7 @@ TEST_F(AgentResetTest, GpuThatCannotBeResetIsUsedInItsPresentMode) {
   Apply("1", {{0, "3g.20gb@4"}, {1, "gpu@0"}}, seconds(40));
   EXPECT_EQ(Annotation("status-partitioning-plan"), "1") << "the plan ends without it";
   EXPECT_THAT(Obstacles(), Contains("NotReset"));
-  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("another client holds the GPU"));
-  EXPECT_THAT(Events(), HasSubstr("another client holds the GPU"));
+  EXPECT_THAT(EventReasons(api_), Contains("PartitioningIncomplete gpu-1"));
   EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4");
   EXPECT_EQ(Annotation("status-layout-1"), "gpu@0:free");
   Apply("2", {{0, "shared@0"}}, seconds(10));
@@ -165,7 +166,7 @@ TEST_F(AgentResetTest, ReportsThatNodeNeedsReboot) {
   EXPECT_EQ(Annotation("status-other-model-0"), "MPS-39GB");
   EXPECT_EQ(RebootCondition(),
             "True MigModePending GPU 0 takes MIG mode when the node is rebooted");
-  EXPECT_THAT(Events(), HasSubstr("GPU 0 takes MIG mode"));
+  EXPECT_THAT(EventReasons(api_), Contains("MigModePending gpu-1"));
   Start(ResetRule::kNode);
   Run(seconds(60));
   EXPECT_THAT(RebootCondition(), HasSubstr("True")) << "the driver still reports the pending mode";
@@ -231,7 +232,7 @@ TEST_F(AgentResetTest, ReportsAndRetriesRefusedCancellationOfPendingMode) {
   Run(std::chrono::minutes(5));
   EXPECT_EQ(RebootCondition(),
             "True MigModePending GPU 0 takes MIG mode when the node is rebooted");
-  EXPECT_THAT(Events(), HasSubstr("disable MIG on GPU 0: NVML_ERROR_IN_USE"));
+  EXPECT_THAT(EventReasons(api_), Contains("DeviceOperationFailed gpu-1"));
   EXPECT_GE(tries, 5);
   EXPECT_LE(tries, 20) << "with growing pauses";
   fault_ = nullptr;
@@ -290,7 +291,8 @@ TEST_F(AgentResetTest, DoesNotRequestRebootAgainWhilePending) {
   Start(ResetRule::kNode);
   Run(seconds(60));
   EXPECT_FALSE(boards_->Info(0).mig_pending);
-  EXPECT_THAT(RebootCondition(), HasSubstr("GPU 0 leaves MIG mode"));
+  EXPECT_EQ(RebootCondition(),
+            "True MigModePending GPU 0 leaves MIG mode when the node is rebooted");
   boards_->Reboot();
   Start(ResetRule::kNode);
   Run(seconds(60));

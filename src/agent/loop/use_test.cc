@@ -1,4 +1,6 @@
 // Devices that may be in use although the kubelet does not list them as used (yet): they are kept.
+#include <gmock/gmock.h>
+
 #include "agent/loop/use_fixture_test.h"
 
 namespace nos::agent {
@@ -246,8 +248,7 @@ TEST_F(AgentUseTest, DoesNotEnableMigOnGpuThatAPodHoldsWhole) {
   Run();
   EXPECT_FALSE(gpus.ListGpus()->front().mig_enabled) << "a pod holds it";
   EXPECT_FALSE(HasStatus()) << "no plan may use it";
-  EXPECT_NE(Annotation("partitioning-result").find("in use as a whole"), std::string::npos)
-      << Annotation("partitioning-result");
+  EXPECT_THAT(Obstacles(), ::testing::Contains("InUse"));
   kubelet_.forgetful = true;  // the agent restarts, too
   Restart(gpus);
   Run();

@@ -7,7 +7,6 @@ namespace nos::cluster {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 TEST(NeedTest, IsReadFromAnnotations) {
   const auto need = ReadGpuRequirements({{std::string(kNeedMemory), "10Gi"},
@@ -32,23 +31,48 @@ TEST(NeedTest, MemoryAloneIsARequirement) {
   EXPECT_FALSE(ReadGpuRequirements({{"other", "x"}}).value());
 }
 
-TEST(NeedTest, ReportsTheInvalidAnnotation) {
-  const auto error = [](StringMap annotations) {
-    const auto need = ReadGpuRequirements(annotations);
-    return need.ok() ? "" : need.status().message();
-  };
-  const std::string memory(kNeedMemory), compute(kNeedCompute), models(kNeedModels);
-  for (const char* bad : {"", "ten", "10", "-4Gi", "1023Ki"}) {
-    EXPECT_THAT(error({{memory, bad}}), HasSubstr("is no amount of memory such as 10Gi")) << bad;
-  }
-  for (const char* bad : {"", "0", "1.01", "-1", "25%", "half"}) {
-    EXPECT_THAT(error({{memory, "1Gi"}, {compute, bad}}), HasSubstr("is no part of a GPU")) << bad;
-  }
-  EXPECT_THAT(error({{memory, "1Gi"}, {std::string(kNeedIsolation), "yes"}}),
-              HasSubstr("need-isolation: 'yes' is neither true nor false"));
-  EXPECT_THAT(error({{memory, "1Gi"}, {models, "A30,,"}}), HasSubstr("has an empty name"));
-  EXPECT_THAT(error({{compute, "1"}}), HasSubstr("needs nos.nebuly.com/need-memory beside it"));
-  EXPECT_THAT(error({{memory, std::string(100'000, 'x')}}), ::testing::SizeIs(::testing::Lt(300u)));
+struct InvalidNeed {
+  std::string_view key;
+  const char* value;
+  const char* error;
+};
+
+class InvalidNeedTest : public ::testing::TestWithParam<InvalidNeed> {};
+
+TEST_P(InvalidNeedTest, IsReportedWithKeyAndValue) {
+  const auto& [key, value, error] = GetParam();
+  StringMap annotations{{std::string(kNeedMemory), "1Gi"}};
+  annotations[std::string(key)] = value;
+  const auto need = ReadGpuRequirements(annotations);
+  ASSERT_EQ(need.status().code(), Code::kInvalid);
+  EXPECT_EQ(need.status().message(),
+            "annotation " + std::string(key) + ": '" + value + "' " + error);
+}
+
+constexpr const char* kNoMemory = "is no amount of memory such as 10Gi, or less than 1Mi";
+constexpr const char* kNoCompute = "is no part of a GPU such as 0.25, above 0 and up to 1";
+
+INSTANTIATE_TEST_SUITE_P(
+    All, InvalidNeedTest,
+    ::testing::Values(
+        InvalidNeed{kNeedMemory, "", kNoMemory}, InvalidNeed{kNeedMemory, "ten", kNoMemory},
+        InvalidNeed{kNeedMemory, "10", kNoMemory}, InvalidNeed{kNeedMemory, "-4Gi", kNoMemory},
+        InvalidNeed{kNeedMemory, "1023Ki", kNoMemory}, InvalidNeed{kNeedCompute, "", kNoCompute},
+        InvalidNeed{kNeedCompute, "0", kNoCompute}, InvalidNeed{kNeedCompute, "1.01", kNoCompute},
+        InvalidNeed{kNeedCompute, "-1", kNoCompute}, InvalidNeed{kNeedCompute, "25%", kNoCompute},
+        InvalidNeed{kNeedCompute, "half", kNoCompute},
+        InvalidNeed{kNeedIsolation, "yes", "is neither true nor false"},
+        InvalidNeed{kNeedModels, "A30,,", "has an empty name"}));
+
+TEST(NeedTest, OtherRequirementsNeedMemory) {
+  EXPECT_EQ(
+      ReadGpuRequirements({{std::string(kNeedCompute), "1"}}).status().message(),
+      "annotation nos.nebuly.com/need-compute: '1' needs nos.nebuly.com/need-memory beside it");
+}
+
+TEST(NeedTest, ErrorShortensLongValue) {
+  const auto need = ReadGpuRequirements({{std::string(kNeedMemory), std::string(100'000, 'x')}});
+  EXPECT_LT(need.status().message().size(), 300u);
 }
 
 }  // namespace

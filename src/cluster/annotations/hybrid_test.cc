@@ -15,7 +15,6 @@ namespace nos::cluster {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr std::string_view kUnshared = "H100-80GB+GPU+TIME-4", kShared = "MPS-79GB";
@@ -82,7 +81,10 @@ TEST(HybridTest, ReadsSharingModeOfEachGpu) {
                                 {"shared@2:used,shared@0:free"},
                                 {"gpu@0:used"}});
   const NodeGpus gpus = ReadNodeGpus(node, Builtin());
-  EXPECT_THAT(gpus.problems, ElementsAre(HasSubstr("may not lie on one"))) << "of the first";
+  EXPECT_THAT(gpus.problems,
+              ElementsAre("GPU 0: reported layout '1g.10gb@6:used,gpu@0:free': these instances may "
+                          "not lie on one H100-80GB+GPU+TIME-4; the GPU is left alone"))
+      << "of the first";
   EXPECT_TRUE(gpus.managed);
   EXPECT_TRUE(gpus.whole);
   ASSERT_EQ(gpus.gpus.size(), 3u);
@@ -122,8 +124,9 @@ TEST(HybridTest, ReportsImpossibleModels) {
   node.meta.annotations[N("status-other-model-1")] = "GPU-79GB+GPU";
   const NodeGpus gpus = ReadNodeGpus(node, Builtin());
   EXPECT_THAT(gpus.problems,
-              ElementsAre(HasSubstr("GPU 0: its agent reports 'H100-80GB+TIME-99'"),
-                          HasSubstr("GPU 1: it cannot be GPU-79GB+GPU in place of")));
+              ElementsAre("GPU 0: its agent reports 'H100-80GB+TIME-99', which is no model of the "
+                          "catalogue, no GPU-<GiB>GB+GPU+TIME-<n> and no MPS-<GiB>GB",
+                          "GPU 1: it cannot be GPU-79GB+GPU in place of H100-80GB+GPU+TIME-4"));
   ASSERT_EQ(gpus.gpus.size(), 1u);
   EXPECT_EQ(gpus.gpus[0].other, nullptr);
 }
@@ -160,7 +163,8 @@ TEST(HybridTest, PodsHoldInstancesBeforeTheStatusShowsThem) {
               ElementsAre("H100-80GB+GPU+TIME-4 1g.10gb@0*",
                           "H100-80GB+GPU+TIME-4 shared@0* shared@2* shared@4*"));
   EXPECT_THAT(Info(node, {Asking({{"gpu-10gb", 8}})}).gpus.problems,
-              ElementsAre(HasSubstr("has room for them all")));
+              ElementsAre("pod x/p holds 8 of nvidia.com/gpu-10gb, but no GPU of the node shows or "
+                          "has room for them all"));
 }
 
 TEST(HybridTest, AssumesUnreportedInstancesWhereTheSpecHasThem) {

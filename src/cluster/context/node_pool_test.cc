@@ -188,8 +188,8 @@ TEST(NodePoolTest, LearnsOmittedFields) {
 
 TEST(NodePoolTest, NeedsAName) {
   NodePool pool;
-  EXPECT_THAT(ReadNodePool(Parsed(std::string("spec: {") + kNeeded + "}"), pool).message(),
-              HasSubstr("metadata.name: is missing"));
+  EXPECT_EQ(ReadNodePool(Parsed(std::string("spec: {") + kNeeded + "}"), pool).message(),
+            "metadata.name: is missing, or no object's");
 }
 
 }  // namespace

@@ -9,7 +9,6 @@ namespace nos::cluster {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::Key;
 
 class NodeTemplateTest : public ::testing::Test {
@@ -67,7 +66,9 @@ TEST_F(NodeTemplateTest, LearnsNothingWithoutNodes) {
   Node("other").meta.labels["pool"] = "b";
   EXPECT_FALSE(Learned());
   EXPECT_FALSE(IsDescribed(WithTemplate(pool_)));
-  EXPECT_THAT(WhyNotDescribed(), HasSubstr("give spec.cpu and spec.memory"));
+  EXPECT_EQ(
+      WhyNotDescribed(),
+      "has no node yet to learn from: give spec.cpu and spec.memory (and spec.gpu), or one node");
 }
 
 TEST_F(NodeTemplateTest, LearnsOnlyFromNodesThatAcceptPods) {

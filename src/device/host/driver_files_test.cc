@@ -10,6 +10,7 @@
 namespace nos::device {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -105,8 +106,7 @@ TEST_F(DriverFilesTest, LibrariesAreThoseOfTheLoadedModule) {
        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.2  Tue\n");
   const auto files = FindDriverFiles(host_);
   EXPECT_EQ(files.status().code(), Code::kNotFound);
-  EXPECT_THAT(files.status().message(), HasSubstr("of driver 580.2"));
-  EXPECT_THAT(files.status().message(), HasSubstr("of 535.183.01"));
+  EXPECT_THAT(files.status().message(), AllOf(HasSubstr("580.2"), HasSubstr("535.183.01")));
 }
 
 TEST_F(DriverFilesTest, SaysWhichModuleIsNotLoaded) {
@@ -114,7 +114,7 @@ TEST_F(DriverFilesTest, SaysWhichModuleIsNotLoaded) {
   File("proc/devices", "Character devices:\n195 nvidia\n");
   auto files = FindDriverFiles(host_);
   ASSERT_TRUE(files.ok());
-  EXPECT_THAT(files->missing_node, HasSubstr("/dev/nvidia-uvm is not on the host"));
+  EXPECT_THAT(files->missing_node, HasSubstr("/dev/nvidia-uvm"));
   File("dev/nvidia-uvm");
   files = FindDriverFiles(host_);
   ASSERT_TRUE(files.ok());

@@ -14,7 +14,6 @@ namespace nos::device {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
@@ -210,13 +209,17 @@ TEST_F(MigPartsTest, RefusesContradictoryPartIds) {
   const std::string mig = held.part_of;
   MigParts next(gpus_, gpu::Catalogue::Builtin(), {{"3g.40gb", 2}});
   Give(next);
-  EXPECT_THAT(next.Adopt(std::vector{held.uuid}), ElementsAre(HasSubstr("divided into 4 parts")))
-      << "which there are none of any more";
+  const auto refused = [&](const std::string& part, const std::string& why) {
+    return ElementsAre("a pod holds '" + mig + part + "', " + why +
+                       ": its instance counts as held as a whole");
+  };
+  EXPECT_THAT(next.Adopt(std::vector{held.uuid}),
+              refused("::mps4::1", "but no 3g.40gb is divided into 4 parts here"));
   EXPECT_THAT(next.Adopt(std::vector{mig + "::mps2::0", mig}),
-              ElementsAre(HasSubstr("the whole of it")));
+              refused("::mps2::0", "and a pod the whole of it"));
   EXPECT_THAT(Listed(next), ElementsAre("3g.40gb@4"));
   EXPECT_THAT(next.Adopt(std::vector{mig + "::mps2::0", mig + "::mps4::1"}),
-              ElementsAre(HasSubstr("divided into 2 parts")));
+              refused("::mps4::1", "but the instance is divided into 2 parts"));
   EXPECT_THAT(Listed(next), ElementsAre("3g.40gb.mps2@4"));
 }
 

@@ -75,7 +75,7 @@ TEST_F(PlainGpusTest, RefusesModeChangeWithInstances) {
   EXPECT_EQ(plain_.ResetGpu(0).code(), Code::kUnavailable);
   EXPECT_EQ(plain_.EnableMps(0).code(), Code::kUnavailable);
   EXPECT_EQ(plain_.SetComputeMode(0, ComputeMode::kExclusiveProcess).code(), Code::kUnavailable);
-  EXPECT_THAT(plain_.EnableMps(0).message(), HasSubstr("GPU 0 has " + Uuid(0)));
+  EXPECT_THAT(plain_.EnableMps(0).message(), HasSubstr(Uuid(0)));
   EXPECT_TRUE(plain_.Destroy(0, whole.id).ok());
   EXPECT_TRUE(plain_.ResetGpu(0).ok());
   EXPECT_TRUE(plain_.EnableMps(0).ok());

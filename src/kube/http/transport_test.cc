@@ -257,7 +257,6 @@ TEST_F(WritesTest, SendsWritesOnlyWhileAllowed) {
   leads_ = false;
   const auto answer = Transport().Do(Patch("/x"));
   EXPECT_EQ(answer.status().code(), Code::kUnavailable);
-  EXPECT_NE(answer.status().message().find("another replica leads"), std::string::npos);
   EXPECT_EQ(transport_->Do(Get("/x"))->code, 200) << "reads always";
   EXPECT_EQ(seen_.size(), 1u);
   leads_ = true;

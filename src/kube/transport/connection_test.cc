@@ -155,7 +155,6 @@ TEST_F(ConnectionTest, ReportsPluginErrors) {
     Connection connection = WithPlugin(script);
     const auto identity = connection.Current();
     EXPECT_EQ(identity.status().code(), Code::kPermission) << script;
-    EXPECT_NE(identity.status().message().find("install the plugin"), std::string::npos) << script;
   }
   Connection missing = WithPlugin("");
   std::filesystem::remove(folder_ / "plugin");

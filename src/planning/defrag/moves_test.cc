@@ -228,7 +228,8 @@ TEST_F(MovesTest, MovesNoneIfOnePodHasNoTarget) {
   Make();
   EXPECT_THAT(plan_.pod_moves, IsEmpty());
   EXPECT_EQ(Why("waits").code, "NoRoomElsewhere");
-  EXPECT_THAT(Why("waits").message, HasSubstr("pod x/big would have to move"));
+  EXPECT_EQ(Why("waits").message,
+            "pod x/big would have to move, and has no other place: Insufficient cpu");
 }
 
 TEST_F(MovesTest, MovedPodsMustFitTogether) {

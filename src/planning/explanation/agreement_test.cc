@@ -281,9 +281,11 @@ TEST(AgreementOnSlicesTest, SlicesThatCanBeCreatedNeedOnlyPartitioner) {
     const auto pending = cluster.Pending();
     const auto why = scheduling::Explain({waiting, partitioning, snapshot, *pending.at(0)});
     EXPECT_EQ(why.remedy_code, remedies::kPartitionGpus);
-    EXPECT_THAT(why.remedy, ::testing::StartsWith("create 3g.20gb@4 of GPU 0 on node a: the "
-                                                  "partitioner does so"));
-    EXPECT_EQ(why.remedy.find("reported its GPUs") == std::string::npos, reported) << why.remedy;
+    ASSERT_TRUE(why.nearest && why.nearest->repartition);
+    EXPECT_EQ(why.nearest->node, "a");
+    EXPECT_THAT(why.nearest->repartition->made,
+                ::testing::ElementsAre(scheduling::Explanation::Instance{0, "3g.20gb@4"}));
+    EXPECT_EQ(why.nearest->unreported, !reported);
     const auto ours = scheduling::Explain({partitioning, partitioning, snapshot, *pending.at(0)});
     EXPECT_EQ(ours.remedy_code, reported ? remedies::kNoneNeeded : remedies::kPartitionGpus);
   }
@@ -354,7 +356,9 @@ TEST_F(AgreementOnRemedyTest, NewNodeForSlicesAlsoNeedsOtherResources) {
   cluster_.Pod("p", {"7g.40gb"}, 0, "100");
   EXPECT_EQ(Planned().remedy_code, remedies::kAddNode);
   EXPECT_EQ(Planned().remedy, Explained().remedy);
-  EXPECT_THAT(Planned().remedy, ::testing::HasSubstr(" and at least 100 cpu"));
+  EXPECT_EQ(Planned().remedy,
+            "add a node that the pod may use, with GPUs for 7g.40gb such as A100-40GB and at least "
+            "100 cpu: node a, the nearest, has 64 cpu in all");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AgreementTest, ::testing::ValuesIn(kSituations),

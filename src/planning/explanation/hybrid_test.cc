@@ -1,5 +1,4 @@
 // Nodes whose GPUs each have their own sharing mode: one plan serves all modes.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,8 +14,6 @@ namespace nos::planning {
 namespace {
 
 using testing::ClusterBuilder;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::LayoutText;
 using testing::PlanFault;
 
@@ -93,7 +90,9 @@ TEST(HybridPlanTest, RemedyNamesPodInTheWay) {
   cluster.Pod("share", {"30gb"});
   const Plan plan = Checked(cluster);
   EXPECT_EQ(Outcome(plan, "share").reasons[0].code, "NoRoomForSlices");
-  EXPECT_THAT(Outcome(plan, "share").remedy, HasSubstr("x/holder (1g.10gb@0 of GPU 0)"));
+  EXPECT_EQ(Outcome(plan, "share").remedy_code, remedies::kWaitForPods);
+  EXPECT_EQ(Outcome(plan, "share").remedy,
+            "wait for the end of pod x/holder (1g.10gb@0 of GPU 0) on node a");
 }
 
 // A GPU that stays in use in one mode could never be switched to another.
@@ -106,8 +105,6 @@ TEST(HybridPlanTest, KeepsGpuWithMigInstanceForSharePod) {
   const Plan plan = Checked(cluster);
   EXPECT_EQ(plan.placed, 0);
   EXPECT_EQ(Outcome(plan, "old").reasons[0].code, "SlotsKept");
-  EXPECT_THAT(Outcome(plan, "old").reasons[0].message,
-              HasSubstr("until the end of pod x/holder (1g.10gb@0 of GPU 0)"));
   EXPECT_EQ(Outcome(plan, "young").reasons[0].code, "SlotsKeptForOthers");
 }
 
@@ -121,7 +118,6 @@ TEST(HybridPlanTest, KeepsGpuWithSharesForWholeGpuPod) {
   cluster.Pod("young", {"50gb"}).meta.created = kNow - std::chrono::minutes(1);
   const Plan plan = Checked(cluster);
   EXPECT_EQ(Outcome(plan, "old").reasons[0].code, "SlotsKept");
-  EXPECT_THAT(Outcome(plan, "old").reasons[0].message, HasSubstr("x/third (20gb of GPU 1)"));
   EXPECT_EQ(LayoutText(plan, "a", 0), "10gb@0* 10gb@1* 50gb@2+");
 }
 
@@ -135,7 +131,6 @@ TEST(HybridPlanTest, GpuSwitchedByPlanBlocksWaitingPod) {
   EXPECT_EQ(plan.placed, 1);
   EXPECT_EQ(LayoutText(plan, "a", 0), "30gb@0+");
   EXPECT_EQ(Outcome(plan, "slice").reasons[0].code, "SlotsKept");
-  EXPECT_THAT(Outcome(plan, "slice").reasons[0].message, HasSubstr("x/share (30gb of GPU 0)"));
 }
 
 TEST(HybridPlanTest, UsesWholeGpusOfUnmanagedNodes) {
@@ -158,9 +153,10 @@ TEST(HybridPlanTest, RemedyForSlicesOfHybridNodesNamesLabel) {
   cluster.Pod("part", {"3g.40gb.mps2"});
   cluster.Pod("no-part", {"3g.40gb.mps7"});
   const Plan plan = Checked(cluster);
-  EXPECT_THAT(Outcome(plan, "whole").remedy,
-              HasSubstr("add a node that the pod may use, with label "
-                        "nos.nebuly.com/gpu-partitioning=hybrid"));
+  EXPECT_EQ(Outcome(plan, "whole").remedy_code, remedies::kAddNode);
+  EXPECT_EQ(Outcome(plan, "whole").remedy,
+            "add a node that the pod may use, with label nos.nebuly.com/gpu-partitioning=hybrid "
+            "and room for nvidia.com/gpu");
   EXPECT_EQ(Outcome(plan, "part").remedy_code, remedies::kConfigureParts);
   EXPECT_EQ(Outcome(plan, "no-part").remedy_code, remedies::kRequestExistingProfile);
 }
@@ -172,9 +168,10 @@ TEST(HybridPlanTest, RemedyForSlicesOfSeveralModesNamesHybridLabel) {
   cluster.Pod("too-large", {"256gb", "1g.10gb"});
   cluster.Pod("boards", {"1g.5gb", "1g.10gb", "1g.6gb"});
   const Plan plan = Checked(cluster);
-  EXPECT_THAT(Outcome(plan, "both").remedy,
-              HasSubstr("add a node that the pod may use, with label "
-                        "nos.nebuly.com/gpu-partitioning=hybrid and room for"));
+  EXPECT_EQ(Outcome(plan, "both").remedy_code, remedies::kAddNode);
+  EXPECT_EQ(Outcome(plan, "both").remedy,
+            "add a node that the pod may use, with label nos.nebuly.com/gpu-partitioning=hybrid "
+            "and room for nvidia.com/gpu-10gb and 1g.10gb and nvidia.com/gpu");
   EXPECT_EQ(Outcome(plan, "too-large").remedy_code, remedies::kRequestExistingProfile);
   EXPECT_EQ(Outcome(plan, "boards").remedy_code, remedies::kRequestExistingProfile);
 }
@@ -192,8 +189,6 @@ TEST(HybridPlanTest, RemedyForSilentAgentPointsToAgent) {
   for (const PodOutcome& pod : plan.pods) {
     ASSERT_FALSE(pod.reasons.empty());
     EXPECT_EQ(pod.reasons[0].code, "NotPartitioned");
-    EXPECT_THAT(pod.reasons[0].message,
-                HasSubstr("have label nos.nebuly.com/gpu-partitioning=hybrid, but no agent"));
     EXPECT_EQ(pod.remedy_code, remedies::kInspectAgent);
   }
 }
@@ -302,11 +297,11 @@ TEST(HybridPlanTest, RequirementsNeverSelectTimeSlicesOrWholeGpus) {
     if (isolated) pod.meta.annotations["nos.nebuly.com/need-isolation"] = "true";
     const NeedAnswer answer =
         AnswerNeed(pod, cluster.Snapshot(), scheduling::Framework::Default(), At(kNow), nullptr);
-    return answer.choice ? answer.choice->resource : answer.refusal;
+    return answer.choice ? answer.choice->resource : "none";
   };
   EXPECT_EQ(choose("15Gi", false), "nvidia.com/mig-1g.20gb");
   EXPECT_EQ(choose("15Gi", true), "nvidia.com/mig-1g.20gb");
-  EXPECT_THAT(choose("100Gi", false), HasSubstr("the largest is"));
+  EXPECT_EQ(choose("100Gi", false), "none");
 }
 
 }  // namespace

@@ -49,7 +49,9 @@ models:
   EXPECT_EQ(plan.pods[0].remedy_code, remedies::kRequestExistingProfile);
   EXPECT_EQ(plan.pods[1].remedy_code, remedies::kOptInNode);
   // The node has one GPU, which does not hold three.
-  EXPECT_THAT(plan.pods[2].remedy, HasSubstr("with GPUs for 3 x 1g.16gb such as Mini"));
+  EXPECT_EQ(plan.pods[2].remedy_code, remedies::kAddNode);
+  EXPECT_EQ(plan.pods[2].remedy,
+            "add a node that the pod may use, with GPUs for 3 x 1g.16gb such as Mini");
 }
 
 // Profiles that a model has, but that no geometry of the user's list contains.
@@ -78,7 +80,9 @@ remove:
             "node(s) had GPUs A100-40GB that the catalogue does not allow to hold 1g.5gb");
   EXPECT_EQ(plan.pods[0].remedy_code, remedies::kAllowInCatalogue);
   EXPECT_EQ(plan.pods[1].reasons[0].code, "NoGpuForProfile");
-  EXPECT_THAT(plan.pods[1].remedy, HasSubstr("with GPUs for 1g.10gb such as A100-80GB"));
+  EXPECT_EQ(plan.pods[1].remedy_code, remedies::kAddNode);
+  EXPECT_EQ(plan.pods[1].remedy,
+            "add a node that the pod may use, with GPUs for 1g.10gb such as A100-80GB");
   EXPECT_TRUE(plan.pods[2].placed);
 }
 
@@ -106,7 +110,9 @@ TEST(RemedyTest, SuggestsAdvertisedNameOfProfile) {
   cluster.Pod("p", {"7g.79gb"});
   const PodOutcome outcome = First(cluster);
   EXPECT_EQ(outcome.remedy_code, remedies::kRequestAdvertisedName);
-  EXPECT_THAT(outcome.remedy, HasSubstr("nvidia.com/mig-7g.80gb instead of"));
+  EXPECT_EQ(outcome.remedy,
+            "request nvidia.com/mig-7g.80gb instead of nvidia.com/mig-7g.79gb: A100-80GB offers it "
+            "by that name");
   EXPECT_THAT(outcome.reasons[0].message, HasSubstr("as nvidia.com/mig-7g.80gb"));
 }
 
@@ -166,8 +172,9 @@ TEST(RemedyTest, LargerNodeAlsoNeedsGpus) {
   cluster.Node("a", kA100, {""});
   cluster.Pod("p", {"7g.40gb"}, 0, "100");
   EXPECT_EQ(First(cluster).remedy_code, remedies::kAddNode);
-  EXPECT_THAT(First(cluster).remedy, HasSubstr("GPUs for 7g.40gb"));
-  EXPECT_THAT(First(cluster).remedy, HasSubstr("100 cpu"));
+  EXPECT_EQ(First(cluster).remedy,
+            "add a node that the pod may use, with GPUs for 7g.40gb such as A100-40GB and at least "
+            "100 cpu: node a, the nearest, has 64 cpu in all");
 }
 
 TEST(RemedyTest, NewNodeNeedsLabelsAndResources) {

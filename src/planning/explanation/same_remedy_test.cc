@@ -21,6 +21,7 @@ namespace {
 using scheduling::Framework;
 using scheduling::PartitionedBy;
 using testing::ClusterBuilder;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 namespace codes = scheduling::codes;
 namespace remedies = scheduling::remedies;
@@ -152,7 +153,7 @@ TEST_F(SameRemedyTest, CpuIsAwaitedFromPodsThatHoldIt) {
   cluster_.Running("d", "a", {}, "2").meta.owners.emplace_back().kind = "DaemonSet";
   Pod({}, "2");
   ExpectBoth(remedies::kWaitForPods);
-  EXPECT_THAT(Planned().remedy, HasSubstr("x/r on node a"));
+  EXPECT_THAT(Explained().in_the_way->pods, ElementsAre("x/r"));
 }
 
 TEST_F(SameRemedyTest, OneTaintIsLessThanTwoPods) {
@@ -198,9 +199,12 @@ TEST_F(SameRemedyTest, PlanNamesPodsSoThatConditionsCanHideThem) {
   KeepAwayFromAll(Pod({}, "1"));
   ExpectBoth(remedies::kLiftConstraints);
   const std::string all = Planned().remedy;
-  EXPECT_THAT(all, HasSubstr("pod x/r and pod y/r"));
-  EXPECT_THAT(scheduling::NamesOnlyFor("x", all),
-              HasSubstr("pod x/r and a pod of another namespace"));
+  EXPECT_EQ(all,
+            "wait for the end of pod x/r and pod y/r, with which its anti-affinity rules out the "
+            "same kubernetes.io/hostname (node a): it has room");
+  EXPECT_EQ(scheduling::NamesOnlyFor("x", all),
+            "wait for the end of pod x/r and a pod of another namespace, with which its "
+            "anti-affinity rules out the same kubernetes.io/hostname (node a): it has room");
 }
 
 TEST_F(SameRemedyTest, GangHasRemedyOfItsMembers) {
@@ -227,7 +231,7 @@ TEST_F(SameRemedyTest, GangWaitsForPodsBesideItsFirstMember) {
   for (const char* name : {"p", "q"}) cluster_.Pod(name, {}, 0, "2").preemption_policy = "Never";
   GangOf(2);
   ExpectBoth(remedies::kWaitForPods);
-  EXPECT_THAT(Planned().remedy, HasSubstr("x/r on node a"));
+  EXPECT_THAT(Explained().in_the_way->pods, ElementsAre("x/r"));
 }
 
 TEST_F(SameRemedyTest, GangOfMoreCpuThanTheNodeNeedsNewNode) {

@@ -16,7 +16,6 @@ namespace {
 
 using testing::ClusterBuilder;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::LayoutText;
 using testing::PlanFault;
 using ::testing::UnorderedElementsAre;
@@ -53,10 +52,13 @@ TEST(SharesTest, PodMayUseSharesOfSeveralGpus) {
 TEST(SharesTest, RejectsSeveralSharesInOneContainer) {
   ClusterBuilder cluster;
   cluster.SharedNode("a", 24, {"", ""});
-  cluster.Pod("twice", {"5gb"}).containers[0].requests["nvidia.com/gpu-5gb"] =
-      Quantity::FromValue(2);
-  cluster.Pod("two-sizes", {"5gb"}).containers[0].requests["nvidia.com/gpu-6gb"] =
-      Quantity::FromValue(1);
+  const auto put = [&](const std::string& name, const std::string& resource, int count) {
+    cluster::Container& container = cluster.Pod(name, {"5gb"}).containers[0];
+    container.name = "main";
+    container.requests[resource] = Quantity::FromValue(count);
+  };
+  put("twice", "nvidia.com/gpu-5gb", 2);
+  put("two-sizes", "nvidia.com/gpu-6gb", 1);
   cluster.Pod("two-containers", {"5gb", "6gb"});
   const Plan plan = Checked(cluster);
   EXPECT_EQ(plan.placed, 1);
@@ -66,8 +68,12 @@ TEST(SharesTest, RejectsSeveralSharesInOneContainer) {
   for (const char* pod : {"twice", "two-sizes"}) {
     EXPECT_EQ(Outcome(plan, pod).remedy_code, scheduling::remedies::kRequestOneShare);
   }
-  EXPECT_THAT(Outcome(plan, "twice").remedy, HasSubstr("request one nvidia.com/gpu-10gb "));
-  EXPECT_THAT(Outcome(plan, "two-sizes").remedy, HasSubstr("request one nvidia.com/gpu-11gb "));
+  EXPECT_EQ(
+      Outcome(plan, "twice").remedy,
+      "request one nvidia.com/gpu-10gb in container main, or each share in a container of its own");
+  EXPECT_EQ(
+      Outcome(plan, "two-sizes").remedy,
+      "request one nvidia.com/gpu-11gb in container main, or each share in a container of its own");
 }
 
 TEST(SharesTest, ExplainsShareTooLargeForAnyGpu) {
@@ -76,7 +82,10 @@ TEST(SharesTest, ExplainsShareTooLargeForAnyGpu) {
   cluster.Pod("p", {"32gb"});
   const Plan plan = Checked(cluster);
   EXPECT_EQ(plan.placed, 0);
-  EXPECT_THAT(Outcome(plan, "p").remedy, HasSubstr("gpu-partitioning=mps and 32 GiB"));
+  EXPECT_EQ(Outcome(plan, "p").remedy_code, scheduling::remedies::kAddNode);
+  EXPECT_EQ(Outcome(plan, "p").remedy,
+            "add a node that the pod may use, with label nos.nebuly.com/gpu-partitioning=mps and "
+            "32 GiB of a GPU's memory free");
 }
 
 TEST(SharesTest, KeepsMemoryForLongWaitingPod) {

@@ -106,9 +106,12 @@ TEST(PoolNodesTest, ReportsUnknownModelAndMissingMemory) {
   const auto error = [&](const NodePool& pool) {
     return NewNodeOf(pool, 0, catalogue).status().message();
   };
-  EXPECT_THAT(error(Pool("B9999", 1, SharingMode::kMig)),
-              HasSubstr("NodePool pool: spec.gpu.model: 'B9999' is not in the catalogue"));
-  EXPECT_THAT(error(Pool("B9999", 1, SharingMode::kMps)), HasSubstr("spec.gpu.memory: is missing"));
+  EXPECT_EQ(error(Pool("B9999", 1, SharingMode::kMig)),
+            "NodePool pool: spec.gpu.model: 'B9999' is not in the catalogue: add it to the "
+            "catalogue file (docs/catalogue.md)");
+  EXPECT_EQ(error(Pool("B9999", 1, SharingMode::kMps)),
+            "NodePool pool: spec.gpu.memory: is missing, for the catalogue does not know 'B9999': "
+            "say how much memory one GPU has");
   NodePool pool = Pool("", 1, SharingMode::kMps);
   pool.gpu.product = "Tesla-T4";
   pool.gpu.memory = Quantity::FromValue(int64_t{16} << 30);

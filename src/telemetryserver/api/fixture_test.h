@@ -104,6 +104,14 @@ class ApiTest : public RecorderFixture {
                         const std::string& body = "", const net::HttpHeaders& headers = {}) {
     return api_->Answer({method, target, headers, body});
   }
+  // The data of the first event of this type in a stream; null if there is none.
+  static Json DataOf(std::string_view stream, std::string_view event) {
+    const std::string start = "event: " + std::string(event) + "\ndata: ";
+    const size_t at = stream.find(start);
+    if (at == std::string_view::npos) return {};
+    const std::string_view data = stream.substr(at + start.size());
+    return ParseJson(data.substr(0, data.find('\n'))).value_or(Json());
+  }
   Json Get(const std::string& target, int code = 200) {
     const net::HttpResponse response = Ask(target);
     EXPECT_EQ(response.code, code) << target << ": " << response.body;

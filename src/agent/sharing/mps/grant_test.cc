@@ -36,7 +36,6 @@ TEST(MpsGrant, RefusesShareOfGpuWithoutDaemon) {
   MpsGrantOptions options = Options();
   const auto refused = GrantMpsShares({kResource, {"GPU-b::10::3"}}, options);
   EXPECT_EQ(refused.status().code(), Code::kUnavailable) << "without a daemon there is no limit";
-  EXPECT_THAT(refused.status().message(), HasSubstr("no MPS daemon serves GPU-b now"));
   options.serves = nullptr;
   EXPECT_EQ(GrantMpsShares({kResource, {"GPU-a::10::3"}}, options).status().code(),
             Code::kUnavailable);
@@ -112,9 +111,10 @@ TEST(MpsGrant, SeveralSharesOfOneGpuKeepLimitOfOneShare) {
 TEST(MpsGrant, RefusesSharesOfTwoGpusForOneContainer) {
   const auto grant = GrantMpsShares({kResource, {"GPU-a::10::3", "GPU-b::10::0"}}, Options());
   EXPECT_EQ(grant.status().code(), Code::kInvalid);
-  EXPECT_THAT(grant.status().message(), HasSubstr("2 shares of nvidia.com/gpu-10gb"));
-  EXPECT_THAT(grant.status().message(), HasSubstr("GPUs GPU-a and GPU-b"));
-  EXPECT_THAT(grant.status().message(), HasSubstr("ask for one larger share"));
+  EXPECT_EQ(grant.status().message(),
+            "2 shares of nvidia.com/gpu-10gb for one container are of GPUs GPU-a and GPU-b, and a "
+            "program reaches the MPS daemon of one GPU only: ask for one larger share, or for one "
+            "share in each of several containers");
 }
 
 TEST(MpsGrant, RefusesDevicesOfDifferentKinds) {
