@@ -153,8 +153,8 @@ spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu.nos.nebuly.
   }
   expect '"DeviceReady"' updated "$(claim "$own")"
   denied 'devices of its own node|arbitrary-node' updated "$(claim "$other")"
-  denied 'allocates nothing' updated "$(claim "$own" ', "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]')"
-  denied 'allocates nothing' updated '{"status": {"allocation": null}}'
+  denied 'allocates nothing|resourceclaims/binding' updated "$(claim "$own" ', "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]')"
+  denied 'allocates nothing|resourceclaims/binding' updated '{"status": {"allocation": null}}'
 
   denied 'not bound to a node' unbound delete resourceslice "$other"
 fi
