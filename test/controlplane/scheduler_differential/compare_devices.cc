@@ -20,6 +20,10 @@ namespace codes = scheduling::codes;
 constexpr const char* kCannotAllocate = "cannot allocate all claims";
 constexpr const char* kNotAvailable = "resourceclaim not available on the node";
 
+// Rows of docs/scheduler-differences.md.
+constexpr const char* kIncompletePool = "devices of an incomplete pool";
+constexpr const char* kTwoAlternatives = "two alternatives that want all devices";
+
 bool Has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
@@ -92,12 +96,23 @@ bool AnyConsumesCounters(const std::vector<const dra::ResourceSlice*>& slices) {
   });
 }
 
+// Before 1.36 the second of two alternatives gets the devices that the first one selects.
+bool WantsAllTwice(const ClaimQuestion& question, const Claims& claims) {
+  if (question.devices.minor > 35) return false;
+  return std::ranges::any_of(claims.open, [](const dra::ResourceClaim* claim) {
+    return std::ranges::any_of(claim->requests, [](const dra::DeviceRequest& request) {
+      const auto& list = request.first_available;
+      return list.size() > 1 && list[0].mode == "All" && list[1].mode == "All";
+    });
+  });
+}
+
 // Why only kube-scheduler finds the node feasible; "": it should not.
 std::string WhyOnlyKube(const ClaimQuestion& question, const std::string& node) {
   if (question.devices.minor <= 34 && SeesIncompletePool(SlicesOn(question, node))) {
-    return "devices of an incomplete pool";
+    return kIncompletePool;
   }
-  return "";
+  return WantsAllTwice(question, ClaimsOf(question)) ? kTwoAlternatives : "";
 }
 
 // Before 1.36.3 a device that is refused for a taint or constraint keeps its counters during the
@@ -123,20 +138,13 @@ bool KeepsCounters(const ClaimQuestion& question, const Claims& claims,
 std::string WhyOnlyNos(const ClaimQuestion& question, const std::string& node) {
   const Claims claims = ClaimsOf(question);
   const auto slices = SlicesOn(question, node);
-  bool admin = false, two_all = false;
+  bool admin = false;
   ForEachRequest(claims, [&](const dra::ExactRequest& request) {
     admin = admin || request.admin_access.value_or(false);
   });
   if (admin && AnyConsumesCounters(slices)) return "admin access to devices that consume counters";
   if (KeepsCounters(question, claims, slices)) return "counters of a refused device";
-  for (const dra::ResourceClaim* claim : claims.open) {
-    for (const dra::DeviceRequest& request : claim->requests) {
-      const auto& list = request.first_available;
-      two_all = two_all || (list.size() > 1 && list[0].mode == "All" && list[1].mode == "All");
-    }
-  }
-  if (question.devices.minor <= 34 && two_all) return "two alternatives that want all devices";
-  return "";
+  return WantsAllTwice(question, claims) ? kTwoAlternatives : "";
 }
 
 // Only this node's devices are unusable; all other faults end kube-scheduler's attempt.

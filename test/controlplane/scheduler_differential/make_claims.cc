@@ -247,9 +247,9 @@ PodObjects MakeClaimingPod(Draw& draw, const ClusterObjects& cluster, const std:
   if (!claims.empty()) {
     resources["claims"] = std::move(used);
     spec["resourceClaims"] = std::move(claims);
-    spec["schedulingGates"] = JsonArray{JsonObject{{"name", "example.com/wait"}}};
-    objects.gated = true;
   }
+  spec["schedulingGates"] = JsonArray{JsonObject{{"name", "example.com/wait"}}};
+  objects.gated = true;
   spec["containers"] = JsonArray{
       JsonObject{{"name", "main"}, {"image", "other/any"}, {"resources", std::move(resources)}}};
   if (draw.Chance(0.25)) spec["tolerations"] = MakeTolerations(draw);

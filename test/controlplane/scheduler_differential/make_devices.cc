@@ -202,9 +202,9 @@ void AddPlainPool(Draw& draw, ClusterObjects& cluster, const std::string& node) 
   // Where an expression may fail, kube-scheduler 1.34 decides by the order in which it happens to
   // look at slices.
   const bool second = !cluster.faulty && draw.Chance(0.3);
-  // The same names again: the pool is invalid.
+  // With the same names again the pool is invalid.
   if (second) pool.Add(MakePlainDevices(draw, draw.Chance(0.05) ? "one" : "two", 3));
-  pool.Publish(2, draw.Chance(0.06) ? 1 : 0);
+  pool.Publish(2, !cluster.faulty && draw.Chance(0.03) ? 1 : 0);
 }
 
 void AddGpuPool(Draw& draw, ClusterObjects& cluster, const std::string& node) {
@@ -220,7 +220,7 @@ void AddGpuPool(Draw& draw, ClusterObjects& cluster, const std::string& node) {
     }
   }
   if (!counters.empty()) pool.Add({}, std::move(counters));
-  pool.Publish(1, draw.Chance(0.03) ? 1 : 0);
+  pool.Publish(1, draw.Chance(0.02) ? 1 : 0);
 }
 
 void AddSharedPool(Draw& draw, ClusterObjects& cluster, const std::string& node) {

@@ -2,6 +2,7 @@
 // volumes and claims. It also plays the provisioner of the classes "made" and "zonal".
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -52,7 +53,8 @@ class Plane {
   Status ReadContext();
 
   // Waits until `done`, which may inspect the watched objects. Error: kDeadline.
-  Status Await(const std::function<bool()>& done, const std::string& what);
+  Status Await(const std::function<bool()>& done, const std::string& what,
+               Duration patience = std::chrono::seconds(10));
   // The pod as last watched; null: not created yet, or deleted.
   const Json* Pod(const std::string& key) const { return pods_.Find(key); }
   // The same for a ResourceClaim.
