@@ -22,7 +22,7 @@ constexpr const char* kNotAvailable = "resourceclaim not available on the node";
 
 // Rows of docs/scheduler-differences.md.
 constexpr const char* kIncompletePool = "devices of an incomplete pool";
-constexpr const char* kTwoAlternatives = "two alternatives that want all devices";
+constexpr const char* kLaterAlternative = "all devices for an alternative after the first";
 
 bool Has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -96,13 +96,15 @@ bool AnyConsumesCounters(const std::vector<const dra::ResourceSlice*>& slices) {
   });
 }
 
-// Before 1.36 the second of two alternatives gets the devices that the first one selects.
-bool WantsAllTwice(const ClaimQuestion& question, const Claims& claims) {
+// Before 1.36 an alternative after the first gets some of the devices if it wants all: as many as
+// the first alternative asks for, or those that the alternative before it selects.
+bool LaterWantsAll(const ClaimQuestion& question, const Claims& claims) {
   if (question.devices.minor > 35) return false;
   return std::ranges::any_of(claims.open, [](const dra::ResourceClaim* claim) {
     return std::ranges::any_of(claim->requests, [](const dra::DeviceRequest& request) {
       const auto& list = request.first_available;
-      return list.size() > 1 && list[0].mode == "All" && list[1].mode == "All";
+      return !list.empty() && std::any_of(list.begin() + 1, list.end(),
+                                          [](const auto& one) { return one.mode == "All"; });
     });
   });
 }
@@ -112,7 +114,7 @@ std::string WhyOnlyKube(const ClaimQuestion& question, const std::string& node) 
   if (question.devices.minor <= 34 && SeesIncompletePool(SlicesOn(question, node))) {
     return kIncompletePool;
   }
-  return WantsAllTwice(question, ClaimsOf(question)) ? kTwoAlternatives : "";
+  return LaterWantsAll(question, ClaimsOf(question)) ? kLaterAlternative : "";
 }
 
 // Before 1.36.3 a device that is refused for a taint or constraint keeps its counters during the
@@ -144,7 +146,7 @@ std::string WhyOnlyNos(const ClaimQuestion& question, const std::string& node) {
   });
   if (admin && AnyConsumesCounters(slices)) return "admin access to devices that consume counters";
   if (KeepsCounters(question, claims, slices)) return "counters of a refused device";
-  return WantsAllTwice(question, claims) ? kTwoAlternatives : "";
+  return LaterWantsAll(question, claims) ? kLaterAlternative : "";
 }
 
 // Only this node's devices are unusable; all other faults end kube-scheduler's attempt.
@@ -152,10 +154,18 @@ bool IsInvalidPool(const scheduling::Verdict& verdict) {
   return verdict.code == codes::kDevicesRefused && verdict.message.starts_with("pool ");
 }
 
+// A constraint forbids one of all devices that a request asks for. nos refuses the node;
+// kube-scheduler does too, or gives up on the pod, by the device at which it looks first.
+bool IsConstraintOnAll(const scheduling::Verdict& verdict) {
+  return verdict.code == codes::kDevicesRefused &&
+         Has(verdict.message, " asks for all devices, but a constraint excludes ");
+}
+
 // kube-scheduler's text for a verdict of nos.
 std::string KubeText(const scheduling::Verdict& verdict) {
   const std::string& code = verdict.code;
   if (IsInvalidPool(verdict)) return "invalid resource pools were encountered";
+  if (IsConstraintOnAll(verdict)) return kCannotAllocate;
   if (code == codes::kInsufficientDevices) return kCannotAllocate;
   if (code == codes::kDevicesElsewhere) return kNotAvailable;
   return verdict.message;
@@ -180,10 +190,11 @@ bool IsHeldBack(const Opinion& nos) {
          !nos.gate.empty();
 }
 
-// A node that nos refuses for a fault; "": there is none.
+// A node that nos refuses for a fault that also ends kube-scheduler's attempt; "": there is none.
 std::string FaultyNode(const Opinion& nos) {
   for (const auto& [name, node] : nos.nodes) {
-    if (node.verdict.code == codes::kDevicesRefused && !IsInvalidPool(node.verdict)) return name;
+    const bool others = IsInvalidPool(node.verdict) || IsConstraintOnAll(node.verdict);
+    if (node.verdict.code == codes::kDevicesRefused && !others) return name;
   }
   return "";
 }
@@ -196,7 +207,7 @@ ClaimVerdict OnFault(const Outcome& kube, const Opinion& nos, const ClaimQuestio
     return {"", "a fault on one node"};
   }
   if (Has(kube.message, "a claim constraint would not be satisfied")) {
-    return {"", "all devices where a constraint forbids one"};
+    return {"", nos.feasible > 0 ? "all devices where a constraint forbids one" : ""};
   }
   if (question.devices.minor <= 34 && Has(kube.message, "is invalid: ")) {
     return {"", "an invalid pool"};

@@ -170,6 +170,12 @@ JsonObject MakeClaimSpec(Draw& draw, const ClusterObjects& cluster, bool admin) 
       JsonArray alternatives;
       for (int n = 0, most = draw.Between(1, 3); n < most; ++n) {
         JsonObject alternative = MakeRequest(draw, cluster, 2);
+        // Seldom where kube-scheduler gives it some devices only.
+        const bool rare = n > 0 && cluster.devices.minor < 36;
+        if (rare && alternative["allocationMode"] == "All" && draw.Chance(0.8)) {
+          alternative["allocationMode"] = "ExactCount";
+          alternative["count"] = 1;
+        }
         alternative["name"] = fmt::format("a{}", n);
         alternatives.emplace_back(std::move(alternative));
       }
