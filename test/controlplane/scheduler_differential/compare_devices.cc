@@ -89,6 +89,20 @@ bool SeesIncompletePool(const std::vector<const dra::ResourceSlice*>& slices) {
       pools, [](const auto& pool) { return pool.second.count != pool.second.expected; });
 }
 
+// True if two slices of the pool that `message` names list a device of the same name.
+bool NamesInvalidPool(const ClaimQuestion& question, const std::string& message) {
+  std::map<std::string, std::set<std::string>> devices;  // by driver, pool and generation
+  for (const auto& [key, slice] : question.picture.around.device_slices.rows()) {
+    const std::string pool = slice->pool.str();
+    if (!Has(message, fmt::format("pool {} is invalid: ", pool))) continue;
+    auto& names = devices[fmt::format("{}/{}/{}", slice->driver.str(), pool, slice->generation)];
+    for (const dra::Device& device : slice->devices) {
+      if (!names.insert(device.name.str()).second) return true;
+    }
+  }
+  return false;
+}
+
 bool AnyConsumesCounters(const std::vector<const dra::ResourceSlice*>& slices) {
   return std::ranges::any_of(slices, [](const dra::ResourceSlice* slice) {
     return std::ranges::any_of(slice->devices,
@@ -209,7 +223,7 @@ ClaimVerdict OnFault(const Outcome& kube, const Opinion& nos, const ClaimQuestio
   if (Has(kube.message, "a claim constraint would not be satisfied")) {
     return {"", nos.feasible > 0 ? "all devices where a constraint forbids one" : ""};
   }
-  if (question.devices.minor <= 34 && Has(kube.message, "is invalid: ")) {
+  if (question.devices.minor <= 34 && NamesInvalidPool(question, kube.message)) {
     return {"", "an invalid pool"};
   }
   const Claims claims = ClaimsOf(question);

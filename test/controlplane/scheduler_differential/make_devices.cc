@@ -203,8 +203,9 @@ void AddPlainPool(Draw& draw, ClusterObjects& cluster, const std::string& node) 
   // look at slices.
   const bool second = !cluster.faulty && draw.Chance(0.3);
   // With the same names again the pool is invalid.
-  if (second) pool.Add(MakePlainDevices(draw, draw.Chance(0.05) ? "one" : "two", 3));
-  pool.Publish(2, !cluster.faulty && draw.Chance(0.03) ? 1 : 0);
+  const bool invalid = draw.Chance(cluster.devices.minor < 35 ? 0.01 : 0.05);
+  if (second) pool.Add(MakePlainDevices(draw, invalid ? "one" : "two", 3));
+  pool.Publish(2, !cluster.faulty && draw.Chance(cluster.devices.minor < 35 ? 0.02 : 0.04) ? 1 : 0);
 }
 
 void AddGpuPool(Draw& draw, ClusterObjects& cluster, const std::string& node) {
@@ -220,7 +221,7 @@ void AddGpuPool(Draw& draw, ClusterObjects& cluster, const std::string& node) {
     }
   }
   if (!counters.empty()) pool.Add({}, std::move(counters));
-  pool.Publish(1, draw.Chance(0.02) ? 1 : 0);
+  pool.Publish(1, draw.Chance(cluster.devices.minor < 35 ? 0.01 : 0.04) ? 1 : 0);
 }
 
 void AddSharedPool(Draw& draw, ClusterObjects& cluster, const std::string& node) {
