@@ -27,13 +27,10 @@ end() {
 }
 trap end EXIT
 
-# Off by default there. Not DRAConsumableCapacity in 1.34: kube-scheduler 1.34 then compares a request
-# with another device of the slice, or ends with a panic.
+# Off by default before 1.36. Not DRAConsumableCapacity: kube-scheduler 1.34 then compares a request with
+# another device of the slice, or ends with a panic.
 gates=
-case $minor in
-  34) gates=DRAPartitionableDevices=true,DRADeviceTaints=true,DRAExtendedResource=true ;;
-  35) gates=DRAPartitionableDevices=true,DRAExtendedResource=true ;;
-esac
+[ "$minor" -gt 35 ] || gates=DRAPartitionableDevices=true,DRADeviceTaints=true,DRAExtendedResource=true
 plugins=ServiceAccount,TaintNodesByCondition,StorageObjectInUseProtection,DefaultTolerationSeconds
 NOS_FLAGS_KUBE_APISERVER="--disable-admission-plugins=$plugins"
 NOS_FLAGS_KUBE_CONTROLLER_MANAGER="--controllers=serviceaccount-controller,resourceclaim-controller"

@@ -148,10 +148,12 @@ void AddAllocated(Draw& draw, ClusterObjects& cluster, const std::string& ns,
   JsonObject term{{"matchFields", JsonArray{std::move(field)}}};
   claim.get_object()["metadata"].get_object()["finalizers"] =
       JsonArray{Json("resource.kubernetes.io/delete-protection")};
-  claim.get_object()["status"] = JsonObject{
-      {"allocation", JsonObject{{"devices", JsonObject{{"results", JsonArray{std::move(result)}}}},
-                                {"nodeSelector",
-                                 JsonObject{{"nodeSelectorTerms", JsonArray{std::move(term)}}}}}}};
+  JsonObject allocation{
+      {"devices", JsonObject{{"results", JsonArray{std::move(result)}}}},
+      {"nodeSelector", JsonObject{{"nodeSelectorTerms", JsonArray{std::move(term)}}}}};
+  // Without it kube-scheduler cannot add a user: it adds the time, which the API server refuses.
+  if (cluster.devices.minor >= 36) allocation["allocationTimestamp"] = StartTime(0);
+  claim.get_object()["status"] = JsonObject{{"allocation", std::move(allocation)}};
   cluster.device_claims.push_back(std::move(claim));
 }
 
