@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "cluster/selectors.h"
 #include "dra/device_index.h"
@@ -204,30 +205,45 @@ bool IsHeldBack(const Opinion& nos) {
          !nos.gate.empty();
 }
 
-// A node that nos refuses for a fault that also ends kube-scheduler's attempt; "": there is none.
-std::string FaultyNode(const Opinion& nos) {
-  for (const auto& [name, node] : nos.nodes) {
-    const bool others = IsInvalidPool(node.verdict) || IsConstraintOnAll(node.verdict);
-    if (node.verdict.code == codes::kDevicesRefused && !others) return name;
-  }
-  return "";
+// True if nos refuses a node for a fault that ends kube-scheduler's attempt where it meets it.
+bool IsFault(const scheduling::Verdict& verdict) {
+  return verdict.code == codes::kDevicesRefused && !IsInvalidPool(verdict) &&
+         !IsConstraintOnAll(verdict);
+}
+
+bool IsSameFault(std::string_view kube, std::string_view nos) {
+  constexpr std::pair<const char*, const char*> kTexts[] = {
+      {": CEL runtime error: ", " fails for device "},
+      {" is currently being updated", " is being updated"},
+      {" is currently invalid", " is invalid: "}};
+  return std::ranges::any_of(
+      kTexts, [&](const auto& texts) { return Has(kube, texts.first) && Has(nos, texts.second); });
+}
+
+bool AnyNode(const Opinion& nos, const auto& holds) {
+  return std::ranges::any_of(nos.nodes,
+                             [&](const auto& item) { return holds(item.second.verdict); });
 }
 
 // kube-scheduler gives up on the pod because of a fault that it met on some node.
 ClaimVerdict OnFault(const Outcome& kube, const Opinion& nos, const ClaimQuestion& question) {
-  const std::string node = FaultyNode(nos);
-  if (!node.empty()) {
-    if (nos.feasible == 0) return {};
-    return {"", "a fault on one node"};
+  const bool here = nos.feasible > 0;  // to nos
+  if (AnyNode(nos, [&](const scheduling::Verdict& verdict) {
+        return IsFault(verdict) && IsSameFault(kube.message, verdict.message);
+      })) {
+    return {"", here ? "a fault on one node" : ""};
   }
   if (Has(kube.message, "a claim constraint would not be satisfied")) {
-    return {"", nos.feasible > 0 ? "all devices where a constraint forbids one" : ""};
+    return {"", here ? "all devices where a constraint forbids one" : ""};
   }
   if (question.devices.minor <= 34 && NamesInvalidPool(question, kube.message)) {
     return {"", "an invalid pool"};
   }
-  const Claims claims = ClaimsOf(question);
-  if (!claims.open.empty() && !claims.allocated.empty()) {
+  // kube-scheduler looks for devices of the pod's other claims there first.
+  const bool elsewhere = AnyNode(nos, [](const scheduling::Verdict& verdict) {
+    return verdict.code == codes::kDevicesElsewhere;
+  });
+  if (elsewhere && !ClaimsOf(question).open.empty()) {
     return {"", "a fault where an allocated claim forbids the node"};
   }
   return {fmt::format("only kube-scheduler finds a fault: {}", kube.message), ""};
@@ -285,10 +301,8 @@ ClaimVerdict CompareOnClaims(const Outcome& kube, const Opinion& nos,
             ""};
   }
   if (kube.reason == "SchedulerError") return OnFault(kube, nos, question);
-  if (const std::string node = FaultyNode(nos); !node.empty() && nos.refusal.fits()) {
-    return {
-        fmt::format("only nos finds a fault on {}: {}", node, nos.nodes.at(node).verdict.message),
-        ""};
+  if (nos.refusal.fits() && AnyNode(nos, IsFault)) {
+    return {fmt::format("only nos finds a fault: {}", nos.diagnosis.ToString()), ""};
   }
   ClaimVerdict verdict;
   const std::set<std::string> theirs = FeasibleTo(kube);
