@@ -215,7 +215,8 @@ bool IsSameFault(std::string_view kube, std::string_view nos) {
   constexpr std::pair<const char*, const char*> kTexts[] = {
       {": CEL runtime error: ", " fails for device "},
       {" is currently being updated", " is being updated"},
-      {" is currently invalid", " is invalid: "}};
+      {" is currently invalid", " is invalid: "},
+      {" exceeds the claim limit of ", " a claim has at most "}};
   return std::ranges::any_of(
       kTexts, [&](const auto& texts) { return Has(kube, texts.first) && Has(nos, texts.second); });
 }
