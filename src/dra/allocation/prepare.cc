@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "dra/allocation/prepared.h"
 
@@ -23,8 +24,8 @@ class ClaimReader {
 
   std::optional<AllocationFault> Read(size_t& next_id) {
     if (claim_.requests.size() > kMaxRequests) {
-      Fail(Fault::kTooManyDevices,
-           fmt::format("has {} requests, more than {}", claim_.requests.size(), kMaxRequests));
+      Fail(Fault::kTooManyDevices, fmt::format("a ResourceClaim has {} requests, more than {}",
+                                               claim_.requests.size(), kMaxRequests));
       return std::move(fault_);
     }
     for (const DeviceRequest& request : claim_.requests) ReadRequest(request, next_id);
@@ -34,8 +35,9 @@ class ClaimReader {
   }
 
  private:
-  void Fail(Fault fault, const std::string& what) {
-    if (!fault_) fault_ = {fault, fmt::format("ResourceClaim {}: {}", claim_.Key(), what), false};
+  // `what` does not name the claim: the verdict also goes to pods whose claims ask for the same.
+  void Fail(Fault fault, std::string what) {
+    if (!fault_) fault_ = {fault, std::move(what), false};
   }
 
   void ReadRequest(const DeviceRequest& request, size_t& next_id) {
@@ -124,8 +126,7 @@ class ClaimReader {
     const bool distinct = !constraint.match_attribute;
     if (distinct && !constraint.distinct_attribute) {
       Fail(Fault::kUnsupportedRequest,
-           "a constraint is neither matchAttribute nor "
-           "distinctAttribute");
+           "a constraint is neither matchAttribute nor distinctAttribute");
       return;
     }
     PreparedConstraint& to = to_.constraints.emplace_back();

@@ -48,9 +48,8 @@ Search::Found Search::CheckCounts() {
       if (least > kMaxResults - total) {
         fault_ = {
             Fault::kTooManyDevices,
-            fmt::format("ResourceClaim {}: request {} needs {} devices beside {} others; a "
-                        "claim has at most {}",
-                        claim.claim->Key(), alternatives.front().parent, least, total, kMaxResults),
+            fmt::format("request {} needs {} devices beside {} others; a claim has at most {}",
+                        alternatives.front().parent, least, total, kMaxResults),
             false};
         return Found::kStop;
       }
@@ -126,9 +125,7 @@ Search::Found Search::PlaceAll(const PreparedRequest& request, size_t claim, siz
   if (answer == Draft::Answer::kConstraint && !excluded_) {
     excluded_ = {
         Fault::kConstraintExcludesAll,
-        fmt::format("ResourceClaim {}: request {} asks for all devices, but a constraint "
-                    "excludes {}",
-                    claims_[claim].claim->Key(), request.name,
+        fmt::format("request {} asks for all devices, but a constraint excludes {}", request.name,
                     screen_.view().Find(screen_.view().devices[device]).device->name.str()),
         false};
   }

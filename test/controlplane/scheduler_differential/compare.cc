@@ -5,14 +5,13 @@
 #include <algorithm>
 
 namespace nos::differential {
-namespace {
 
-// "0/5 nodes are available" and the reasons, sorted, because the two schedulers sort them
-// differently.
-std::vector<std::string> PartsOf(std::string_view message) {
+std::vector<std::string> ReasonsOf(std::string_view message) {
   std::vector<std::string> parts;
   // The messages of post-filters follow.
-  for (const char* next : {". preemption: ", ". no new claims to deallocate", ". not found"}) {
+  for (const char* next :
+       {". preemption: ", ". no new claims to deallocate", ". not found", ". still not schedulable",
+        ". deallocation of ResourceClaim completed"}) {
     message = message.substr(0, message.find(next));
   }
   while (message.ends_with('.')) message.remove_suffix(1);
@@ -30,7 +29,8 @@ std::vector<std::string> PartsOf(std::string_view message) {
   return parts;
 }
 
-std::string OnScores(const KubeScores& kube, const Opinion& nos) {
+std::string ScoreDisagreement(const KubeScores& kube, const Opinion& nos,
+                              const std::set<std::string>& left_out) {
   if (kube.scores.empty()) return "";
   for (const auto& [name, node] : nos.nodes) {
     const auto theirs = kube.scores.find(name);
@@ -42,6 +42,7 @@ std::string OnScores(const KubeScores& kube, const Opinion& nos) {
       return fmt::format("only kube-scheduler finds {} feasible: {}", name, node.verdict.message);
     }
     for (const auto& [plugin, score] : theirs->second) {
+      if (left_out.contains(plugin)) continue;
       const auto ours = node.scores.find(plugin);
       const int64_t own = ours == node.scores.end() ? 0 : ours->second;
       if (own != score && !(nos.pod_level && plugin == "NodeResourcesFit")) {
@@ -49,13 +50,15 @@ std::string OnScores(const KubeScores& kube, const Opinion& nos) {
       }
     }
     for (const auto& [plugin, score] : node.scores) {
-      if (score != 0 && !theirs->second.contains(plugin)) {
+      if (score != 0 && !left_out.contains(plugin) && !theirs->second.contains(plugin)) {
         return fmt::format("only nos scores {} with {}: {}", name, plugin, score);
       }
     }
   }
   return "";
 }
+
+namespace {
 
 std::string OnBound(const Outcome& kube, const Opinion& nos) {
   const auto found = nos.nodes.find(kube.node);
@@ -64,7 +67,7 @@ std::string OnBound(const Outcome& kube, const Opinion& nos) {
     return fmt::format("kube-scheduler takes {}, nos says: {}", kube.node,
                        found->second.verdict.message);
   }
-  if (std::string scores = OnScores(kube.log, nos); !scores.empty()) return scores;
+  if (std::string scores = ScoreDisagreement(kube.log, nos); !scores.empty()) return scores;
   if (kube.log.scores.empty() && nos.feasible != 1) {
     return fmt::format("to kube-scheduler {} is the only feasible node, to nos one of {}",
                        kube.node, nos.feasible);
@@ -120,7 +123,7 @@ std::string OnRefusal(const Outcome& kube, const Opinion& nos) {
     return fmt::format("kube-scheduler says {}: {}", kube.reason, kube.message);
   }
   const std::string ours = nos.diagnosis.ToString();
-  if (!kube.late && PartsOf(kube.message) != PartsOf(ours)) {
+  if (!kube.late && ReasonsOf(kube.message) != ReasonsOf(ours)) {
     return fmt::format("kube-scheduler says: {}\nnos says: {}", kube.message, ours);
   }
   if (!kube.nominated.empty()) return OnPreemption(kube, nos);

@@ -6,9 +6,14 @@
 
 #include "base/file.h"
 #include "codec/yaml.h"
+#include "dra/cel_expressions.h"
+#include "dra/context.h"
+#include "dra/device_index.h"
+#include "kube/cache.h"
 #include "scheduling/diagnosis.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
+#include "scheduling/reasons.h"
 
 namespace nos::differential {
 namespace {
@@ -46,9 +51,51 @@ const Framework& Judge::FrameworkOf(const Pod& pod) const {
   return *(found == profiles_.end() ? profiles_.front() : *found).framework;
 }
 
+void Judge::FollowDevices() {
+  devices_ = true;
+  engine_->FollowDevices(std::make_shared<dra::DeviceIndex>(
+      dra::Features::All(), std::make_shared<const dra::CelExpressions>()));
+}
+
+// Devices and their claims change one by one, as a watch shows them.
+void Judge::FollowContext(const Picture& picture) {
+  const auto replace = [&](cluster::ClusterContext& around) { around = picture.around; };
+  if (!devices_) return engine_->ChangeContext(replace);
+  std::map<std::string, std::string> context, devices;
+  for (const Json& object : picture.objects) {
+    const std::string_view kind = FindString(object, "kind");
+    if (kind == "Node" || kind == "Pod") continue;
+    const std::string key = kube::KeyOf(FindString(object, "metadata", "namespace"),
+                                        FindString(object, "metadata", "name"));
+    (dra::IsDeviceKind(kind) ? devices : context)[fmt::format("{} {}", kind, key)] =
+        fmt::format("{} {}", FindString(object, "metadata", "uid"),
+                    FindString(object, "metadata", "resourceVersion"));
+  }
+  if (context != known_context_) engine_->ChangeContext(replace);
+  std::map<std::string, std::string> all = known_devices_;
+  all.insert(devices.begin(), devices.end());
+  for (const auto& [name, version] : all) {
+    const auto before = known_devices_.find(name), after = devices.find(name);
+    const bool same =
+        before != known_devices_.end() && after != devices.end() && before->second == after->second;
+    if (same) continue;
+    const std::string kind = name.substr(0, name.find(' ')), key = name.substr(kind.size() + 1);
+    dra::ForEachDeviceKind([&](const cluster::ContextKind& known, auto, auto table) {
+      if (known.kind != kind || (known.kind == dra::kTaintRuleKind && known.version != "v1"))
+        return;
+      const auto change = [&](cluster::ClusterContext& around) {
+        (around.*table).Set(key, (picture.around.*table).Share(key));
+      };
+      engine_->ChangeContext(change, known.kind, key);
+    });
+  }
+  known_context_ = std::move(context);
+  known_devices_ = std::move(devices);
+}
+
 // Applies the changes since the last snapshot to the engine.
 void Judge::Follow(const Picture& picture) {
-  engine_->ChangeContext([&](cluster::ClusterContext& around) { around = picture.around; });
+  FollowContext(picture);
   for (const auto& pod : promised_) engine_->Nominate(pod, "");
   promised_.clear();
   std::map<std::string, std::string> nodes, pods;
@@ -123,6 +170,7 @@ std::string Judge::Contradiction(const ClusterSnapshot& snapshot,
                                  const std::shared_ptr<const Pod>& pod, const Opinion& opinion) {
   // Texts and scores differ beside nominated pods: docs/scheduler-differences.md.
   const bool beside = !promised_.empty();
+  const bool same_texts = !beside && !opinion.all_filters;
   const auto check = [&](const char* who, const scheduling::Decision& decision) -> std::string {
     if ((decision.node != nullptr) != (opinion.feasible > 0)) {
       return fmt::format("{} decides for {}", who,
@@ -130,8 +178,8 @@ std::string Judge::Contradiction(const ClusterSnapshot& snapshot,
     }
     if (decision.node == nullptr) {
       const std::string text = decision.diagnosis.ToString();
-      return beside || text == opinion.diagnosis.ToString() ? ""
-                                                            : fmt::format("{} says: {}", who, text);
+      if (!same_texts || text == opinion.diagnosis.ToString()) return "";
+      return fmt::format("{} says: {}", who, text);
     }
     const std::string& name = decision.node->node->meta.name;
     const Opinion::Node& node = opinion.nodes.at(name);
@@ -158,7 +206,13 @@ Opinion Judge::Ask(const Picture& picture, const std::shared_ptr<const Pod>& pod
   Follow(picture);
   const ClusterSnapshot snapshot = SnapshotOf(picture);
   const scheduling::Promises promises = engine_->PromisesFor(*pod);
-  const scheduling::Cycle cycle = framework.PreFilter(*pod, snapshot);
+  scheduling::Cycle cycle = framework.PreFilter(*pod, snapshot);
+  opinion.refusal = cycle.verdict;
+  // nos asks only the node that has the pod's devices; kube-scheduler asks all of them.
+  if (cycle.nodes && cycle.elsewhere.code == scheduling::codes::kDevicesElsewhere) {
+    cycle.nodes.reset();
+    opinion.all_filters = true;
+  }
   scheduling::DiagnosisBuilder builder;
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const NodeInfo& node = snapshot.node(i);

@@ -20,6 +20,9 @@ namespace nos::differential {
 struct Opinion {
   std::string gate;        // reason why it may not be queued
   bool pod_level = false;  // it has pod-level resources
+  // Why no node can serve the pod, whatever the nodes are.
+  scheduling::Verdict refusal;
+  bool all_filters = false;  // nos stops earlier: `nodes` has the verdicts as if it did not
   struct Node {
     scheduling::Verdict verdict;
     int64_t total = 0;
@@ -42,11 +45,15 @@ class Judge {
   // Uses the profiles of this configuration.
   static Result<Judge> Of(const std::string& path);
 
+  // From now on pods that claim devices are served.
+  void FollowDevices();
+
   // REQUIRES: `pod` is not in the snapshot.
   Opinion Ask(const Picture& picture, const std::shared_ptr<const cluster::Pod>& pod);
 
  private:
   void Follow(const Picture& picture);
+  void FollowContext(const Picture& picture);
   explicit Judge(std::vector<scheduling::Profile> profiles);
   const scheduling::Framework& FrameworkOf(const cluster::Pod& pod) const;
   void Score(const scheduling::Cycle& cycle, const cluster::Pod& pod,
@@ -58,6 +65,8 @@ class Judge {
   std::unique_ptr<scheduling::Engine> engine_;
   std::vector<std::shared_ptr<const cluster::Pod>> promised_;    // pending, with nominated nodes
   std::map<std::string, std::string> known_nodes_, known_pods_;  // key -> version
+  bool devices_ = false;
+  std::map<std::string, std::string> known_context_, known_devices_;  // "kind key" -> version
 };
 
 // For log output.

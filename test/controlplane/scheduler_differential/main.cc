@@ -3,6 +3,7 @@
 //
 //   nos_scheduler_differential --config FILE --plane DIR [--seed 1] [--scenarios 1000] [--dump DIR]
 //   ... --seed 1 --scenario 815 -v               repeats that scenario
+//   ... --devices 34 --clusters 120              clusters with devices and pods with ResourceClaims
 //   nos_scheduler_differential --config FILE --judge DUMP   nos's decision, without a control plane
 //
 // FILE is kube-scheduler.yaml. DIR is the directory of a control plane whose kube-scheduler logs
@@ -15,6 +16,11 @@
 // score of every plugin for each feasible node; the chosen node being one of the best; the reasons
 // and their counts; and, for a preemption, the harm done. compare.cc lists the allowed differences,
 // docs/scheduler-differences.md explains them.
+//
+// --devices takes N of Kubernetes 1.N (dra_differential_test.sh sets the gates). There the choice
+// among feasible nodes is not compared, and what kube-scheduler allocates stays: pods are not
+// moved, so a seed repeats the questions, but not the places of earlier pods. --dump has all
+// objects.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -24,13 +30,15 @@
 
 #include "base/file.h"
 #include "kube/cache.h"
+#include "scheduler_differential/claim_steps.h"
 #include "scheduler_differential/compare.h"
+#include "scheduler_differential/compare_devices.h"
 #include "scheduler_differential/generate.h"
 
 namespace nos::differential {
 namespace {
 
-constexpr int kPodsOfCluster = 12;
+constexpr int kPodsOfCluster = 12, kPodsOfDeviceCluster = 5;
 constexpr int kAttempts = 3;
 
 struct Flags {
@@ -38,13 +46,21 @@ struct Flags {
   uint64_t seed = 1;
   int scenarios = 1000;
   int scenario = -1;
+  int clusters = 0;  // 0: as many as `scenarios` need
+  DeviceApi devices;
+  int pods_of_cluster() const { return devices.any() ? kPodsOfDeviceCluster : kPodsOfCluster; }
   bool no_resizes = false;
   bool verbose = false;
 };
 
 struct Tally {
   int done = 0, bound = 0, refused = 0, preempted = 0, gated = 0, scored = 0, again = 0,
-      disagreed = 0;
+      disagreed = 0, clusters = 0, held = 0;
+  struct OfKind {
+    int bound = 0, refused = 0, held = 0, disagreed = 0;
+  };
+  std::map<std::string, OfKind> kinds;  // of claims
+  std::map<std::string, int> allowed;   // differences that are explained
 };
 
 using SharedPod = std::shared_ptr<const cluster::Pod>;
@@ -74,9 +90,13 @@ class Run {
 
   Status All() {
     NOS_RETURN_IF_ERROR(plane_.Clear());
-    NOS_RETURN_IF_ERROR(plane_.Create(CommonObjects()).status());
-    if (flags_.scenario >= 0) return OneCluster(flags_.scenario / kPodsOfCluster);
-    for (int i = 0; tally_.done < flags_.scenarios; ++i) NOS_RETURN_IF_ERROR(OneCluster(i));
+    NOS_RETURN_IF_ERROR(plane_.Create(CommonObjects(flags_.devices)).status());
+    plane_.OnPod([this](const std::string& key, const Json& pod) { NoteDecision(key, pod); });
+    if (flags_.scenario >= 0) return OneCluster(flags_.scenario / flags_.pods_of_cluster());
+    const auto more = [&](int index) {
+      return flags_.clusters > 0 ? index < flags_.clusters : tally_.done < flags_.scenarios;
+    };
+    for (int i = 0; more(i); ++i) NOS_RETURN_IF_ERROR(OneCluster(i));
     return Status::Ok();
   }
   const Tally& tally() const { return tally_; }
@@ -89,27 +109,67 @@ class Run {
     Picture picture;
     Opinion nos;
     Outcome kube;
-    std::string disagreement;
+    std::string disagreement, allowed;
   };
+
+  bool devices() const { return flags_.devices.any(); }
+
+  // kube-scheduler tries a refused pod again, which hides its first decision.
+  void NoteDecision(const std::string& key, const Json& pod) {
+    if (!devices() || decided_.contains(key)) return;
+    if (Refusal(pod) != nullptr || !FindString(pod, "spec", "nodeName").empty()) {
+      decided_[key] = pod;
+    }
+  }
 
   Status OneCluster(int index) {
     Draw draw(flags_.seed * 1'000'003 + static_cast<uint64_t>(index));
-    cluster_ = MakeCluster(draw, fmt::format("c{}", index));
+    const std::string name = fmt::format("c{}", index);
+    cluster_ = devices() ? MakeDeviceCluster(draw, name, flags_.devices) : MakeCluster(draw, name);
+    ++tally_.clusters;
     if (flags_.no_resizes) EndResizes(cluster_);
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.around).status());
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.claims).status());
+    NOS_RETURN_IF_ERROR(plane_.Create(cluster_.device_claims).status());
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.nodes).status());
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.pods).status());
     NOS_RETURN_IF_ERROR(plane_.ReadContext());
     NOS_RETURN_IF_ERROR(AwaitView(kClusterLabel, cluster_.name, cluster_.nodes.size()));
     spoilt_ = false;
-    for (int i = 0; i < kPodsOfCluster && !spoilt_; ++i) {
-      const int scenario = index * kPodsOfCluster + i;
-      if (i > 0) NOS_RETURN_IF_ERROR(Disturb(draw));
+    for (int i = 0; i < flags_.pods_of_cluster() && !spoilt_; ++i) {
+      const int scenario = index * flags_.pods_of_cluster() + i;
+      if (i > 0) NOS_RETURN_IF_ERROR(devices() ? DisturbDevices(draw) : Disturb(draw));
       NOS_RETURN_IF_ERROR(Scenario(draw, scenario, i));
       if (scenario == flags_.scenario) break;
     }
+    decided_.clear();
     return plane_.Clear();
+  }
+
+  // Changes the cluster between decisions: deletes a pod, or changes slices, a class or a node.
+  Status DisturbDevices(Draw& draw) {
+    NOS_ASSIGN(const Picture picture, plane_.Look());
+    const auto any = [&](const char* kind) {
+      std::vector<const Json*> all;
+      for (const Json& object : picture.objects) {
+        if (FindString(object, "kind") == kind) all.push_back(&object);
+      }
+      return all.empty() ? nullptr : all[draw.Between(0, static_cast<int>(all.size()) - 1)];
+    };
+    if (const Json* pod = any("Pod"); draw.Chance(0.25) && pod != nullptr) {
+      return ReleaseClaims(plane_, *pod);
+    }
+    if (const Json* slice = any("ResourceSlice"); draw.Chance(0.25) && slice != nullptr) {
+      return plane_.Patch(*slice, MakeDeviceChange(draw, *slice));
+    }
+    if (const Json* one = any("DeviceClass"); draw.Chance(0.06) && one != nullptr) {
+      return plane_.Patch(*one, MakeDeviceChange(draw, *one));
+    }
+    const Json* node = any("Node");
+    if (!draw.Chance(0.1)) return Status::Ok();
+    const std::string mark = std::to_string(++looks_);
+    NOS_RETURN_IF_ERROR(plane_.Patch(*node, MakeNodeChange(draw, mark)));
+    return AwaitView(kChangeLabel, mark, 1);
   }
 
   // Changes the cluster between decisions: deletes or relabels pods, and changes nodes.
@@ -166,14 +226,14 @@ class Run {
     Draw drawn = draw;
     for (int attempt = 0;; ++attempt) {
       draw = drawn;
+      const std::string name = fmt::format("{}-p{}{}", cluster_.name, index,
+                                           attempt == 0 ? "" : fmt::format("-again-{}", attempt));
       const PodObjects objects =
-          MakePod(draw, cluster_,
-                  fmt::format("{}-p{}{}", cluster_.name, index,
-                              attempt == 0 ? "" : fmt::format("-again-{}", attempt)));
-      NOS_ASSIGN(Attempt made, Try(objects));
+          devices() ? MakeClaimingPod(draw, cluster_, name) : MakePod(draw, cluster_, name);
+      NOS_ASSIGN(Attempt made, devices() ? TryClaims(objects) : Try(objects));
       // kube-scheduler may have decided on a stale cache, so the pod is tried again if that repeats
       // the same question.
-      const bool same_again = made.kube.nominated.empty() && objects.claims.empty();
+      const bool same_again = devices() || (made.kube.nominated.empty() && objects.claims.empty());
       if (!made.disagreement.empty() && same_again && attempt + 1 < kAttempts) {
         ++tally_.again;
         NOS_RETURN_IF_ERROR(Remove(made));
@@ -203,6 +263,48 @@ class Run {
     return attempt;
   }
 
+  // The same for a pod with ResourceClaims. The gate keeps kube-scheduler from deciding before its
+  // claims are made from templates, and nos has looked at them.
+  Result<Attempt> TryClaims(const PodObjects& objects) {
+    Attempt attempt;
+    NOS_ASSIGN(attempt.claims, plane_.Create(objects.claims));
+    NOS_ASSIGN(attempt.pod, plane_.Create(objects.pod));
+    const std::string key = KeyOf(attempt.pod);
+    // The controller may not serve a pod that also names a missing claim.
+    if (!objects.held) NOS_RETURN_IF_ERROR(AwaitClaims(plane_, key));
+    attempt.pod = *plane_.Pod(key);
+    attempt.pod.get_object()["kind"] = "Pod";
+    NOS_ASSIGN(attempt.picture, plane_.Look());
+    std::erase_if(attempt.picture.pods, [&](const SharedPod& pod) { return pod->Key() == key; });
+    if (objects.gated) NOS_RETURN_IF_ERROR(LiftGate(attempt));
+    NOS_ASSIGN(cluster::Pod pod, cluster::DecodePod(JsonSource(attempt.pod)));
+    attempt.nos = judge_.Ask(attempt.picture, std::make_shared<const cluster::Pod>(pod));
+    NOS_ASSIGN(attempt.kube, objects.held ? AwaitHeld(attempt) : AwaitOutcome(attempt));
+    ClaimVerdict verdict =
+        CompareOnClaims(attempt.kube, attempt.nos, {pod, attempt.picture, flags_.devices});
+    if (attempt.disagreement.empty()) attempt.disagreement = std::move(verdict.disagreement);
+    attempt.allowed = std::move(verdict.allowed);
+    return attempt;
+  }
+
+  // A pod without its claim is not queued: kube-scheduler says nothing of it. A pod that came later
+  // shows that it was not decided.
+  Result<Outcome> AwaitHeld(const Attempt& attempt) {
+    const Json later = MakeSentinel(fmt::format("{}-look-{}", cluster_.name, ++looks_), {});
+    NOS_RETURN_IF_ERROR(plane_.Create(later).status());
+    const auto decided = [&] {
+      return decided_.contains(KeyOf(later)) || decided_.contains(KeyOf(attempt.pod));
+    };
+    NOS_RETURN_IF_ERROR(plane_.Await(decided, "kube-scheduler to decide on a later pod"));
+    NOS_RETURN_IF_ERROR(plane_.Delete(later));
+    NOS_RETURN_IF_ERROR(
+        plane_.Await([&] { return plane_.Pod(KeyOf(later)) == nullptr; }, "a pod to go"));
+    if (decided_.contains(KeyOf(attempt.pod))) return AwaitOutcome(attempt);
+    Outcome outcome;
+    outcome.held = true;
+    return outcome;
+  }
+
   // Checks that nos holds the gated pod back too; then removes the gate.
   Status LiftGate(Attempt& attempt) {
     NOS_ASSIGN(cluster::Pod pod, cluster::DecodePod(JsonSource(attempt.pod)));
@@ -218,6 +320,7 @@ class Run {
     const std::string key = KeyOf(attempt.pod);
     const auto decided = [&] {
       const Json* pod = plane_.Pod(key);
+      if (const auto first = decided_.find(key); first != decided_.end()) pod = &first->second;
       if (pod == nullptr) return false;
       outcome.node = FindString(*pod, "spec", "nodeName");
       const Json* refusal = Refusal(*pod);
@@ -273,7 +376,17 @@ class Run {
     tally_.gated += objects.gated ? 1 : 0;
     tally_.scored += made.kube.log.scores.empty() ? 0 : 1;
     tally_.disagreed += made.disagreement.empty() ? 0 : 1;
-    if (!made.kube.nominated.empty()) {
+    if (!made.allowed.empty()) ++tally_.allowed[made.allowed];
+    for (const std::string& kind : objects.kinds) {
+      Tally::OfKind& of_kind = tally_.kinds[kind];
+      ++(made.kube.held             ? of_kind.held
+         : made.kube.reason.empty() ? of_kind.bound
+                                    : of_kind.refused);
+      of_kind.disagreed += made.disagreement.empty() ? 0 : 1;
+    }
+    if (made.kube.held) {
+      ++tally_.held;
+    } else if (!made.kube.nominated.empty()) {
       ++tally_.preempted;
     } else {
       ++(made.kube.reason.empty() ? tally_.bound : tally_.refused);
@@ -281,6 +394,14 @@ class Run {
   }
 
   Status Remove(const Attempt& made) {
+    if (devices()) {
+      NOS_RETURN_IF_ERROR(ReleaseClaims(plane_, made.pod));
+      for (const Json& claim : made.claims) NOS_RETURN_IF_ERROR(plane_.Delete(claim));
+      const auto gone = [&](const Json& claim) {
+        return plane_.DeviceClaim(KeyOf(claim)) == nullptr;
+      };
+      return plane_.Await([&] { return std::ranges::all_of(made.claims, gone); }, "claims to go");
+    }
     NOS_RETURN_IF_ERROR(plane_.Delete(made.pod));
     for (const Json& claim : made.claims) NOS_RETURN_IF_ERROR(plane_.Delete(claim));
     return plane_.Await([&] { return plane_.Pod(KeyOf(made.pod)) == nullptr; }, "a pod to go");
@@ -290,6 +411,7 @@ class Run {
     // kube-scheduler may be binding its claims, and consider the pod running for a second.
     spoilt_ = !made.kube.nominated.empty() && !objects.claims.empty();
     if (made.kube.node.empty()) return Remove(made);
+    if (devices()) return AwaitReservations(plane_, KeyOf(made.pod));
     const bool chosen_by_chance = made.nos.feasible > 1 && !made.nos.first_best.empty() &&
                                   made.nos.first_best != made.kube.node;
     Json running = made.pod;
@@ -306,8 +428,8 @@ class Run {
   }
 
   void Report(int scenario, const Attempt& made) {
-    fmt::print("{} scenario {} (--seed {}): {}\n", made.disagreement.empty() ? "ok" : "DISAGREE",
-               scenario, flags_.seed, made.disagreement);
+    fmt::print("{} scenario {} (--seed {}): {}{}\n", made.disagreement.empty() ? "ok" : "DISAGREE",
+               scenario, flags_.seed, made.disagreement, made.allowed);
     if (!flags_.verbose && flags_.scenario < 0 && tally_.disagreed > 20) return;
     fmt::print(" kube-scheduler:\n{} nos:\n{}", Describe(made.kube), Describe(made.nos));
     if (flags_.dump.empty()) return;
@@ -324,7 +446,8 @@ class Run {
   Judge judge_;
   ClusterObjects cluster_;
   int looks_ = 0;
-  bool spoilt_ = false;  // kube-scheduler's cache may differ from the API
+  bool spoilt_ = false;                  // kube-scheduler's cache may differ from the API
+  std::map<std::string, Json> decided_;  // with devices: pods as first decided
   Tally tally_;
 };
 
@@ -340,17 +463,31 @@ Status JudgeDump(Judge& judge, const std::string& path) {
   return Status::Ok();
 }
 
+void Print(const Tally& tally) {
+  fmt::print("{} clusters, {} pods: {} bound, {} refused, {} held back\n", tally.clusters,
+             tally.done, tally.bound, tally.refused, tally.held);
+  for (const auto& [kind, of_kind] : tally.kinds) {
+    fmt::print("  pods with {} claims: {} bound, {} refused, {} held back, {} disagreements\n",
+               kind, of_kind.bound, of_kind.refused, of_kind.held, of_kind.disagreed);
+  }
+  for (const auto& [what, count] : tally.allowed) fmt::print("  explained: {}: {}\n", what, count);
+}
+
 Result<int> Start(const Flags& flags) {
   NOS_ASSIGN(Judge judge, Judge::Of(flags.config));
+  if (flags.devices.any()) judge.FollowDevices();
   if (!flags.judge.empty()) {
     NOS_RETURN_IF_ERROR(JudgeDump(judge, flags.judge));
     return 0;
   }
-  NOS_ASSIGN(const std::unique_ptr<Plane> plane, Plane::Connect(flags.plane));
+  NOS_ASSIGN(const std::unique_ptr<Plane> plane, Plane::Connect(flags.plane, flags.devices));
   Run run(flags, *plane, KubeLog(flags.plane + "/kube-scheduler.log"), std::move(judge));
-  fmt::print("seed {}, {} scenarios\n", flags.seed, flags.scenarios);
-  NOS_RETURN_IF_ERROR(run.All());
+  fmt::print("seed {}, {} {}\n", flags.seed, flags.clusters > 0 ? flags.clusters : flags.scenarios,
+             flags.clusters > 0 ? "clusters" : "scenarios");
+  const Status status = run.All();
   const Tally& t = run.tally();
+  if (flags.devices.any()) Print(t);
+  NOS_RETURN_IF_ERROR(status);
   fmt::print(
       "{} bound ({} with scores of several nodes), {} refused, {} by preemption; {} gated first, "
       "{} asked again, {} disagreements\n",
@@ -369,6 +506,8 @@ int main(int argc, char** argv) {
   app.add_option("--seed", flags.seed);
   app.add_option("--scenarios", flags.scenarios);
   app.add_option("--scenario", flags.scenario, "only this one, with what its cluster had before");
+  app.add_option("--clusters", flags.clusters, "instead of --scenarios")->take_last();
+  app.add_option("--devices", flags.devices.minor, "N: with the devices of Kubernetes 1.N");
   app.add_option("--dump", flags.dump, "folder for disagreements");
   app.add_option("--judge", flags.judge, "a dump that nos is to look at");
   app.add_flag("--no-resizes", flags.no_resizes, "no running pod is being resized");

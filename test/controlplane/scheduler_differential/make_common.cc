@@ -31,14 +31,16 @@ Json Storage(const char* name, const char* provisioner, const char* mode, JsonAr
 
 const std::vector<std::string> kNamespaceNames{"red", "green", "blue"};
 
-std::vector<Json> CommonObjects() {
+std::vector<Json> CommonObjects(const DeviceApi& devices) {
+  JsonObject blue;
+  if (devices.any()) blue["resource.kubernetes.io/admin-access"] = "true";
   const char* none = "kubernetes.io/no-provisioner";
   const char* waits = "WaitForFirstConsumer";
   const JsonObject overhead{{"podFixed", JsonObject{{"cpu", "250m"}, {"memory", "120Mi"}}}};
   return {
       Object("v1", "Namespace", "red", {}, {{"team", "one"}}),
       Object("v1", "Namespace", "green", {}, {{"team", "two"}}),
-      Object("v1", "Namespace", "blue", {}),
+      Object("v1", "Namespace", "blue", {}, std::move(blue)),
       Priority("low", -5),
       Priority("mid", 10),
       Priority("high", 1000),

@@ -3,8 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
+#include <type_traits>
 
+#include "dra/context.h"
 #include "kube/cache.h"
 
 namespace nos::differential {
@@ -13,41 +14,12 @@ namespace {
 using cluster::ClusterContext;
 using kube::Resource;
 
-constexpr std::chrono::seconds kPatience{10};
 const Json kNoGrace = {{"gracePeriodSeconds", 0}};
 
 const Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
 const Resource kVolumes{"", "v1", "persistentvolumes", "PersistentVolume", false};
 
-// In the order of creation; `lasts`: kept for all clusters.
-struct KnownKind {
-  Resource resource;
-  bool lasts = false;
-};
-const std::vector<KnownKind>& Kinds() {
-  static const std::vector<KnownKind> kinds{
-      {kube::kNamespaces, true},
-      {{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", false}, true},
-      {{"node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", false}, true},
-      {{"storage.k8s.io", "v1", "storageclasses", "StorageClass", false}, true},
-      {kube::kPods},
-      {kube::kNodes},
-      {{"", "v1", "services", "Service", true}},
-      {{"apps", "v1", "replicasets", "ReplicaSet", true}},
-      {{"apps", "v1", "statefulsets", "StatefulSet", true}},
-      {{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true}},
-      {{"storage.k8s.io", "v1", "csinodes", "CSINode", false}},
-      {kClaims},
-      {kVolumes}};
-  return kinds;
-}
-
-const Resource& ResourceOf(const Json& object) {
-  const std::string_view kind = FindString(object, "kind");
-  const auto found = std::ranges::find_if(
-      Kinds(), [&](const KnownKind& known) { return known.resource.kind == kind; });
-  return found->resource;
-}
+const Resource kDeviceClaims{"resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", true};
 
 std::string ApiVersionOf(const Resource& resource) {
   return resource.group.empty() ? resource.version : resource.group + "/" + resource.version;
@@ -71,8 +43,24 @@ Status AddTo(cluster::Table<T>& table, Status (*read)(JsonSource, T&), const Jso
   return Status::Ok();
 }
 
+Status AddDevices(ClusterContext& around, const Json& object) {
+  Status status = Status::Ok();
+  dra::ForEachDeviceKind([&](const cluster::ContextKind& kind, auto read, auto table) {
+    const std::string version = fmt::format("{}/{}", kind.group, kind.version);
+    if (kind.kind != FindString(object, "kind") || version != FindString(object, "apiVersion")) {
+      return;
+    }
+    using Value = std::remove_cvref_t<decltype(*(around.*table).Find(""))>;
+    auto value = std::make_shared<Value>();
+    status = read(JsonSource(object), *value);
+    if (status.ok()) (around.*table).Set(KeyOf(object), std::move(value));
+  });
+  return status;
+}
+
 Status AddContext(ClusterContext& around, const Json& object) {
   const std::string_view kind = FindString(object, "kind");
+  if (dra::IsDeviceKind(kind)) return AddDevices(around, object);
   using namespace cluster;
   if (kind == "Namespace") return AddTo(around.namespaces, ReadNamespace, object);
   if (kind == "StorageClass") return AddTo(around.storage_classes, ReadStorageClass, object);
@@ -110,22 +98,65 @@ Result<Picture> PictureOf(const JsonArray& objects) {
   return picture;
 }
 
-Plane::Plane(kube::ConnectionConfig config)
+namespace {
+
+std::vector<KnownKind> KindsOf(const DeviceApi& devices) {
+  std::vector<KnownKind> kinds{
+      {kube::kNamespaces, true},
+      {{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", false}, true},
+      {{"node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", false}, true},
+      {{"storage.k8s.io", "v1", "storageclasses", "StorageClass", false}, true},
+      {kube::kPods},
+      {kube::kNodes},
+      {{"", "v1", "services", "Service", true}},
+      {{"apps", "v1", "replicasets", "ReplicaSet", true}},
+      {{"apps", "v1", "statefulsets", "StatefulSet", true}},
+      {{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true}},
+      {{"storage.k8s.io", "v1", "csinodes", "CSINode", false}},
+      {kClaims},
+      {kVolumes}};
+  if (!devices.any()) return kinds;
+  const std::string group = kDeviceClaims.group;
+  kinds.push_back({{group, "v1", "deviceclasses", "DeviceClass", false}});
+  kinds.push_back({{group, "v1", "resourceslices", "ResourceSlice", false}});
+  kinds.push_back({{group, "v1", "resourceclaimtemplates", "ResourceClaimTemplate", true}});
+  kinds.push_back({kDeviceClaims});
+  if (const std::string version = devices.taint_rules(); !version.empty()) {
+    kinds.push_back({{group, version, "devicetaintrules", "DeviceTaintRule", false}});
+  }
+  return kinds;
+}
+
+}  // namespace
+
+Plane::Plane(kube::ConnectionConfig config, const DeviceApi& devices)
     : server_(config.server),
       transport_(std::make_unique<kube::HttpTransport>(
           std::move(config), kube::HttpOptions{.requests_per_second = 5000, .burst = 5000})),
       client_(*transport_),
+      kinds_(KindsOf(devices)),
       pods_{kube::kPods},
       claims_{kClaims},
-      volumes_{kVolumes} {}
+      volumes_{kVolumes},
+      device_claims_{kDeviceClaims},
+      watched_{&pods_, &claims_, &volumes_} {
+  if (devices.any()) watched_.push_back(&device_claims_);
+}
 
-Result<std::unique_ptr<Plane>> Plane::Connect(const std::string& folder) {
+Result<std::unique_ptr<Plane>> Plane::Connect(const std::string& folder, const DeviceApi& devices) {
   NOS_ASSIGN(auto config, kube::LoadConnection(folder + "/kubeconfig", ""));
-  std::unique_ptr<Plane> plane(new Plane(std::move(config)));
-  for (Watched* watched : {&plane->pods_, &plane->claims_, &plane->volumes_}) {
+  std::unique_ptr<Plane> plane(new Plane(std::move(config), devices));
+  for (Watched* watched : plane->watched_) {
     NOS_RETURN_IF_ERROR(plane->Follow(*watched));
   }
   return plane;
+}
+
+const Resource& Plane::ResourceOf(const Json& object) const {
+  const std::string_view kind = FindString(object, "kind");
+  const auto found = std::ranges::find_if(
+      kinds_, [&](const KnownKind& known) { return known.resource.kind == kind; });
+  return found->resource;
 }
 
 Status Plane::Follow(Watched& watched) {
@@ -149,6 +180,7 @@ Status Plane::Take(Watched& watched) {
       watched.objects.erase(key);
     } else {
       if (&watched == &claims_) NOS_RETURN_IF_ERROR(Provision(object));
+      if (&watched == &pods_ && on_pod_) on_pod_(key, object);
       watched.objects[key] = std::move(object);
     }
   }
@@ -205,7 +237,7 @@ bool Plane::VolumesSettled() const {
 }
 
 bool Plane::Shows(const Json& object) const {
-  for (const Watched* watched : {&pods_, &claims_, &volumes_}) {
+  for (const Watched* watched : watched_) {
     if (watched->resource.kind != FindString(object, "kind")) continue;
     const Json* shown = watched->Find(KeyOf(object));
     return shown != nullptr && kube::NotNewer(VersionOf(object), VersionOf(*shown));
@@ -213,11 +245,11 @@ bool Plane::Shows(const Json& object) const {
   return true;
 }
 
-Status Plane::Await(const std::function<bool()>& done, const std::string& what) {
+Status Plane::Await(const std::function<bool()>& done, const std::string& what, Duration patience) {
   const SystemClock clock;
-  const Time deadline = clock.Now() + kPatience;
+  const Time deadline = clock.Now() + patience;
   while (true) {
-    for (Watched* watched : {&pods_, &claims_, &volumes_}) NOS_RETURN_IF_ERROR(Take(*watched));
+    for (Watched* watched : watched_) NOS_RETURN_IF_ERROR(Take(*watched));
     if (done()) return Status::Ok();
     const Duration left = deadline - clock.Now();
     if (left <= Duration::zero()) return {Code::kDeadline, "waited in vain: " + what};
@@ -227,7 +259,7 @@ Status Plane::Await(const std::function<bool()>& done, const std::string& what) 
 
 // Replaces `created` by the stored objects.
 Status Plane::WriteStatus(const std::vector<Json>& objects, std::vector<Json>& created) {
-  for (const char* kind : {"Pod", "PodDisruptionBudget"}) {
+  for (const char* kind : {"Pod", "PodDisruptionBudget", "ResourceClaim"}) {
     std::vector<kube::NamedPatch> patches;
     std::vector<size_t> where;
     for (size_t i = 0; i < objects.size(); ++i) {
@@ -317,7 +349,7 @@ Status Plane::Clear() {
     return Status::Ok();
   };
   std::vector<kube::ApiRequest> pods, others;
-  for (const KnownKind& kind : Kinds()) {
+  for (const KnownKind& kind : kinds_) {
     if (kind.lasts) continue;
     auto& requests = kind.resource.kind == "Pod" ? pods : others;
     if (!kind.resource.namespaced) requests.push_back(DeleteAll(kind.resource, ""));
@@ -328,15 +360,24 @@ Status Plane::Clear() {
   NOS_RETURN_IF_ERROR(send(pods));
   NOS_RETURN_IF_ERROR(send(others));
   provisioned_.clear();
-  return Await([this] { return pods_.objects.empty() && volumes_.objects.empty(); },
-               "the end of a cluster");
+  const auto gone = [this] {
+    return pods_.objects.empty() && volumes_.objects.empty() && device_claims_.objects.empty();
+  };
+  if (Await(gone, "the end of a cluster", std::chrono::seconds(1)).ok()) return Status::Ok();
+  // The controller overlooks some claims of pods that leave.
+  for (const auto& [key, claim] : device_claims_.objects) {
+    (void)client_.Patch(kDeviceClaims, FindString(claim, "metadata", "namespace"),
+                        FindString(claim, "metadata", "name"), kube::PatchType::kMerge,
+                        {{"metadata", {{"finalizers", nullptr}}}});
+  }
+  return Await(gone, "the end of a cluster");
 }
 
 // Pods, claims and volumes come from watches, because a list waits until the server's cache is
 // current.
 Result<Picture> Plane::Look() {
   JsonArray objects = lasting_;
-  for (const Watched* watched : {&pods_, &claims_, &volumes_}) {
+  for (const Watched* watched : watched_) {
     for (const auto& [key, object] : watched->objects) {
       Json& item = objects.emplace_back(object);
       item.get_object()["apiVersion"] = ApiVersionOf(watched->resource);
@@ -348,7 +389,7 @@ Result<Picture> Plane::Look() {
 
 Status Plane::ReadContext() {
   std::vector<kube::ApiRequest> requests;
-  for (const KnownKind& kind : Kinds()) {
+  for (const KnownKind& kind : kinds_) {
     requests.push_back({"GET", kube::PathOf(kind.resource, ""), {}, "", "", {}});
   }
   lasting_.clear();
@@ -356,10 +397,9 @@ Status Plane::ReadContext() {
   for (size_t i = 0; i < answers.size(); ++i) {
     NOS_RETURN_IF_ERROR(answers[i].status());
     NOS_RETURN_IF_ERROR(kube::StatusOf(*answers[i]));
-    const Resource& resource = Kinds()[i].resource;
+    const Resource& resource = kinds_[i].resource;
     const bool watched = std::ranges::any_of(
-        std::array{&pods_, &claims_, &volumes_},
-        [&](const Watched* one) { return one->resource.kind == resource.kind; });
+        watched_, [&](const Watched* one) { return one->resource.kind == resource.kind; });
     if (watched) continue;
     NOS_ASSIGN(Json list, TreeOf(answers[i]->json()));
     const Json* items = Find(list, "items");

@@ -1,7 +1,8 @@
-// Access to the control plane for this test: creates objects, takes snapshots, and watches pods and
-// volumes. It also plays the provisioner of the classes "made" and "zonal".
+// Access to the control plane for this test: creates objects, takes snapshots, and watches pods,
+// volumes and claims. It also plays the provisioner of the classes "made" and "zonal".
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "cluster/context.h"
 #include "kube/client.h"
 #include "kube/http_transport.h"
+#include "scheduler_differential/generate.h"
 
 namespace nos::differential {
 
@@ -25,10 +27,17 @@ struct Picture {
 // REQUIRES: objects have kind and apiVersion, as in Picture::objects.
 Result<Picture> PictureOf(const JsonArray& objects);
 
+// `lasts`: kept for all clusters.
+struct KnownKind {
+  kube::Resource resource;
+  bool lasts = false;
+};
+
 class Plane {
  public:
   // Connects to the control plane in this directory.
-  static Result<std::unique_ptr<Plane>> Connect(const std::string& folder);
+  static Result<std::unique_ptr<Plane>> Connect(const std::string& folder,
+                                                const DeviceApi& devices);
 
   // Returns the stored objects after the watches have shown them. Also writes "status".
   Result<std::vector<Json>> Create(const std::vector<Json>& objects);
@@ -44,9 +53,17 @@ class Plane {
   Status ReadContext();
 
   // Waits until `done`, which may inspect the watched objects. Error: kDeadline.
-  Status Await(const std::function<bool()>& done, const std::string& what);
+  Status Await(const std::function<bool()>& done, const std::string& what,
+               Duration patience = std::chrono::seconds(10));
   // The pod as last watched; null: not created yet, or deleted.
   const Json* Pod(const std::string& key) const { return pods_.Find(key); }
+  // The same for a ResourceClaim.
+  const Json* DeviceClaim(const std::string& key) const { return device_claims_.Find(key); }
+  const std::map<std::string, Json>& DeviceClaims() const { return device_claims_.objects; }
+  // `call` receives each version of each pod.
+  void OnPod(std::function<void(const std::string& key, const Json&)> call) {
+    on_pod_ = std::move(call);
+  }
   // True after the volume controller has processed all volumes and claims.
   bool VolumesSettled() const;
   const std::string& server() const { return server_; }
@@ -59,7 +76,8 @@ class Plane {
     const Json* Find(const std::string& key) const;
   };
 
-  explicit Plane(kube::ConnectionConfig config);
+  Plane(kube::ConnectionConfig config, const DeviceApi& devices);
+  const kube::Resource& ResourceOf(const Json& object) const;
   Status Follow(Watched& watched);
   Status Take(Watched& watched);
   Status WriteStatus(const std::vector<Json>& objects, std::vector<Json>& created);
@@ -70,7 +88,10 @@ class Plane {
   WakeSignal bell_;
   std::unique_ptr<kube::HttpTransport> transport_;
   kube::Client client_;
-  Watched pods_, claims_, volumes_;
+  const std::vector<KnownKind> kinds_;  // in the order of creation
+  Watched pods_, claims_, volumes_, device_claims_;
+  std::vector<Watched*> watched_;
+  std::function<void(const std::string&, const Json&)> on_pod_;
   JsonArray lasting_;
   std::map<std::string, bool> provisioned_;  // uids of provisioned claims
 };

@@ -63,6 +63,16 @@ std::shared_ptr<const dra::ResourceClaim> ClaimOf(const std::string& name, int c
       dra::ReadResourceClaim);
 }
 
+// Wants all devices, of which none has the attribute that all must have.
+std::shared_ptr<const dra::ResourceClaim> AllInOneGroup(const std::string& name) {
+  return Read<dra::ResourceClaim>(
+      R"({"metadata": {"namespace": "x", "name": ")" + name + R"(", "uid": ")" + name +
+          R"("}, "spec": {"devices": {"constraints": [{"matchAttribute": "d.io/group"}],
+          "requests": [{"name": "r", "exactly":
+          {"deviceClassName": "d", "allocationMode": "All"}}]}}})",
+      dra::ReadResourceClaim);
+}
+
 Pod Claiming(const std::string& name, const std::string& claim) {
   Pod pod = PodOf(name);
   pod.meta.uid = name;
@@ -164,6 +174,21 @@ TEST_F(DynamicResourcesTest, ExplainsClaimsThatCannotBeServed) {
   leaving->deleted = kStart;
   Put(leaving);
   EXPECT_EQ(code("leaving"), codes::kResourceClaimDeleted);
+}
+
+// Verdicts are shared by pods whose claims ask for the same.
+TEST_F(DynamicResourcesTest, ReasonNamesNoClaimOfAnotherPod) {
+  Put(ClaimOf("first", 1, "no-such-class"));
+  Put(ClaimOf("second", 1, "no-such-class"));
+  Put(AllInOneGroup("third"));
+  Put(AllInOneGroup("fourth"));
+  for (const auto& [before, claim] : {std::pair("first", "second"), std::pair("third", "fourth")}) {
+    (void)Schedule(Claiming("p", before));
+    const Pod pod = Claiming("q", claim);
+    const std::string said = Schedule(pod).diagnosis.ToString();
+    EXPECT_EQ(said.find(before), std::string::npos) << said;
+    EXPECT_EQ(said, framework_.Schedule(pod, engine_.snapshot()).diagnosis.ToString());
+  }
 }
 
 TEST_F(DynamicResourcesTest, AssumedDevicesAreNotGivenTwice) {
@@ -285,6 +310,8 @@ TEST_F(DynamicResourcesTest, WritesFinalizerThenAllocationThenBinds) {
   ASSERT_EQ(progress.writes.size(), 1u);
   const Json& body = progress.writes[0].body;
   EXPECT_EQ(progress.writes[0].path, path + "/status");
+  // kube-scheduler cannot share a claim that lacks it.
+  EXPECT_EQ(FindString(body, "status", "allocation", "allocationTimestamp"), FormatTime(kStart));
   EXPECT_EQ(FindString(body, "metadata", "resourceVersion"), "8");
   EXPECT_EQ(FindString(body, "metadata", "uid"), "c");
   const Json& users = *Find(body, "status", "reservedFor");
