@@ -22,9 +22,16 @@ using HoldersByDevice = std::map<std::string, std::vector<Holder>>;
 // A device that a container has through a ResourceClaim.
 struct Claimed {
   int64_t gpu = 0;               // GpuInfo::index
+  std::string profile;           // of a MIG instance, without punctuation; "": the whole GPU
   std::optional<uint8_t> start;  // of a MIG instance
   Holder holder;
 };
+
+// "1g.10gb+me" and "1g.10gb.me" are the same profile.
+std::string Plain(std::string profile) {
+  std::erase_if(profile, [](char c) { return c == '.' || c == '+' || c == '-'; });
+  return profile;
+}
 
 void Add(const Holder& holder, std::vector<Holder>& to) {
   if (std::ranges::find(to, holder) == to.end()) to.push_back(holder);
@@ -77,7 +84,10 @@ std::vector<Claimed> ReadClaims(const std::vector<kubelet::ClaimAssignment>& ass
       if (found == by_minor.end()) continue;
       gpu = found->second;
     }
-    claimed.push_back({gpu, name->start, {assignment.ns, assignment.pod, assignment.container}});
+    claimed.push_back({gpu,
+                       Plain(name->profile),
+                       name->start,
+                       {assignment.ns, assignment.pod, assignment.container}});
   }
   return claimed;
 }
@@ -88,7 +98,8 @@ void AddClaims(const std::vector<Claimed>& claimed, SampledGpu& gpu) {
     if (!one.start) Add(one.holder, gpu.holders);
     for (SampledInstance& sampled : gpu.instances) {
       const device::GpuInstance& instance = sampled.instance;
-      const bool is = instance.start == one.start && instance.complete && instance.part_of.empty();
+      const bool is = instance.start == one.start && Plain(instance.profile) == one.profile &&
+                      instance.complete && instance.part_of.empty();
       if (is) Add(one.holder, sampled.holders);
     }
   }

@@ -112,6 +112,8 @@ TEST_F(SamplerTest, PodsHoldTheDevicesOfTheirClaims) {
   kubelet_.AssignClaim({"ml", "b", "main", "gpu.nos.nebuly.com", "gpu-1"});
   kubelet_.AssignClaim(
       {"ml", "c", "main", "gpu.nvidia.com", "gpu-0-mig-1g5gb-19-3"});  // not created
+  kubelet_.AssignClaim(
+      {"ml", "c", "main", "gpu.nvidia.com", "gpu-0-mig-2g10gb-14-0"});  // as before
   kubelet_.AssignClaim({"ml", "d", "main", "nic.example.com", "gpu-1"});
   kubelet_.AssignClaim({"ml", "e", "main", "gpu.nvidia.com", "gpu-7"});
   const std::vector<Json> records = Records();

@@ -76,7 +76,7 @@ status() { sent "nodes/$1/status" "$2" "${3:-}"; }
 slice() {
   printf 'apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: %s}\n' "$1"
   printf 'spec: {driver: %s, nodeName: %s, pool: {name: %s, generation: %s, resourceSliceCount: 1}, devices: [{name: gpu-0}]}\n' \
-    "$2" "$3" "$3" "${4:-1}"
+    "$2" "$3" "${5:-$3}" "${4:-1}"
 }
 
 say "policies are in force once the API server has read them"
@@ -108,6 +108,7 @@ denied 'only allocatable' status "$own" '{"status": {"allocatable": {"cpu": null
 denied 'only conditions' status "$own" '{"status": {"conditions": [{"type": "Ready", "status": "False"}]}}' strategic-merge-patch
 denied 'only conditions' status "$own" '{"status": {"conditions": [{"type": "Other", "status": "True"}]}}' strategic-merge-patch
 denied 'no addresses' status "$own" '{"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}}'
+denied 'no addresses' status "$own" '{"status": {"volumesAttached": [{"name": "v", "devicePath": "/dev/x"}]}}'
 denied 'no addresses' status "$own" '{"status": {"nodeInfo": {"kubeletVersion": "v1.99.0"}}}'
 
 say "nor on another node"
@@ -124,6 +125,7 @@ if k get --raw /apis/resource.k8s.io/v1 >/dev/null 2>&1; then # from Kubernetes 
   expect created from "$(slice "$other" gpu.nos.nebuly.com "$other")" k create
   denied 'another node' from "$(slice "$other-2" gpu.nos.nebuly.com "$other")" agent create
   denied 'another node' from "$(slice "$own-2" gpu.nvidia.com "$own")" agent create
+  denied 'another node' from "$(slice "$own-2" gpu.nos.nebuly.com "$own" 1 "$other")" agent create
   denied 'another node' agent delete resourceslice "$other"
   agent get resourceslices -o json >/dev/null || fail "agents list slices"
   expect 'resourceslice.*replaced' from "$(slice "$own" gpu.nos.nebuly.com "$own" 2)" agent replace

@@ -222,7 +222,7 @@ Status RunPlan(const PlanFlags& flags) {
   // 3. Report. Moves come before new nodes: pods that a move serves need no node.
   JsonObject json = PlanToJson(plan, options.objective, took).as_object();
   std::string text = PlanToText(plan, took, TableWidth());
-  const std::vector<ClaimedPod> claimed = PlaceClaims(input, catalogue);
+  const std::vector<ClaimedPod> claimed = PlaceClaims(input, catalogue, options.out_of_time);
   NoteMissingClaims(input, claimed);
   if (!claimed.empty()) json["claims"] = ClaimsToJson(claimed);
   text += ClaimsToText(claimed, TableWidth());

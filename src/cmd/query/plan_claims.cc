@@ -21,6 +21,8 @@
 namespace nos::cmd {
 namespace {
 
+constexpr int kMaxExplained = 20;
+
 std::vector<SharedPod> WaitingPods(const ClusterObjects& input) {
   std::vector<SharedPod> pods;
   for (const SharedPod& pod : input.pods) {
@@ -49,9 +51,11 @@ scheduling::Configuration WithoutOwnPlugins(const scheduling::ConfigurationUse& 
 // Schedules pods in a copy of the cluster, which it changes as if they had been bound.
 class Placement {
  public:
-  Placement(ClusterObjects objects, const gpu::Catalogue& catalogue)
+  Placement(ClusterObjects objects, const gpu::Catalogue& catalogue,
+            const std::function<bool()>& out_of_time)
       : objects_(std::move(objects)),
         catalogue_(catalogue),
+        out_of_time_(out_of_time),
         engine_(catalogue),
         index_(std::make_shared<dra::DeviceIndex>(
             dra::Features::All(), std::make_shared<const dra::CelExpressions>(), catalogue)) {
@@ -64,14 +68,19 @@ class Placement {
   ClaimedPod Place(const SharedPod& pod) {
     const Deciders& deciders = DecidersOf(pod->scheduler_name);
     const scheduling::Framework& framework = *deciders.of_pod().framework;
+    for (const scheduling::PreEnqueuePlugin* gate : framework.gates()) {
+      const scheduling::Verdict verdict = gate->PreEnqueue(*pod);
+      if (!verdict.fits()) return Refused(pod, deciders, {{verdict.code, verdict.message}});
+    }
     const scheduling::Decision decision = engine_.Schedule(framework, pod);
-    if (decision.node == nullptr) return Refused(pod, deciders);
+    if (decision.node == nullptr) return Refused(pod, deciders, ReasonsOf(decision.diagnosis));
     const std::string node = decision.node->node->meta.name;
     engine_.Assume(pod, node);
     scheduling::CycleState state;
-    if (!engine_.Reserve(framework, *pod, node, state).fits()) {
+    const scheduling::Verdict reserved = engine_.Reserve(framework, *pod, node, state);
+    if (!reserved.fits()) {
       engine_.Forget(pod->Key());
-      return Refused(pod, deciders);
+      return Refused(pod, deciders, {{reserved.code, reserved.message}});
     }
     ClaimedPod placed{pod, node, DevicesOf(*pod), {}, "", ""};
     Record(pod, node);
@@ -79,6 +88,8 @@ class Placement {
   }
 
  private:
+  using Reasons = std::vector<scheduling::Reason>;
+
   const Deciders& DecidersOf(const std::string& scheduler) {
     std::unique_ptr<const Deciders>& known = deciders_[scheduler];
     if (known != nullptr) return *known;
@@ -130,18 +141,31 @@ class Placement {
     }
   }
 
-  ClaimedPod Refused(const SharedPod& pod, const Deciders& deciders) const {
+  static Reasons ReasonsOf(const scheduling::Diagnosis& diagnosis) {
+    Reasons reasons;
+    for (const scheduling::Diagnosis::Entry& entry : diagnosis.entries) {
+      reasons.push_back({entry.code, entry.message, entry.nodes});
+    }
+    return reasons;
+  }
+
+  // An explanation costs much more than a decision, so only the first pods get a remedy.
+  ClaimedPod Refused(const SharedPod& pod, const Deciders& deciders, Reasons reasons) {
+    ClaimedPod refused{pod, "", {}, std::move(reasons), "", ""};
+    if (++explained_ > kMaxExplained || out_of_time_()) return refused;
     const scheduling::Explanation why = ExplainWaiting(objects_, pod, deciders, catalogue_);
-    ClaimedPod refused{pod, "", {}, {}, why.remedy_code, why.remedy};
-    if (!why.quota.empty()) refused.reasons.push_back({scheduling::codes::kQuota, why.quota});
-    for (const scheduling::Diagnosis::Entry& entry : why.diagnosis.entries) {
-      refused.reasons.push_back({entry.code, entry.message, entry.nodes});
+    refused.remedy_code = why.remedy_code;
+    refused.remedy = why.remedy;
+    if (!why.quota.empty()) {
+      refused.reasons.insert(refused.reasons.begin(), {scheduling::codes::kQuota, why.quota});
     }
     return refused;
   }
 
   ClusterObjects objects_;
   const gpu::Catalogue& catalogue_;
+  const std::function<bool()>& out_of_time_;
+  int explained_ = 0;
   std::map<std::string, std::unique_ptr<const Deciders>> deciders_;  // by name of the scheduler
   scheduling::Engine engine_;
   std::shared_ptr<dra::DeviceIndex> index_;
@@ -161,12 +185,20 @@ std::string TextOf(const ClaimedPod& pod) {
 
 }  // namespace
 
-std::vector<ClaimedPod> PlaceClaims(const ClusterObjects& input, const gpu::Catalogue& catalogue) {
+std::vector<ClaimedPod> PlaceClaims(const ClusterObjects& input, const gpu::Catalogue& catalogue,
+                                    const std::function<bool()>& out_of_time) {
   const std::vector<SharedPod> waiting = WaitingPods(input);
   std::vector<ClaimedPod> pods;
   if (waiting.empty()) return pods;
-  Placement placement(input, catalogue);
-  for (const SharedPod& pod : waiting) pods.push_back(placement.Place(pod));
+  Placement placement(input, catalogue, out_of_time);
+  for (const SharedPod& pod : waiting) {
+    if (out_of_time()) {
+      pods.push_back(
+          {pod, "", {}, {{scheduling::codes::kNotLookedAt, "not tried: the time is up"}}, "", ""});
+    } else {
+      pods.push_back(placement.Place(pod));
+    }
+  }
   return pods;
 }
 

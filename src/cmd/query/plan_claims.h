@@ -2,6 +2,7 @@
 // plan. The planner partitions no GPU for them, as their driver creates what is allocated.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,10 @@ struct ClaimedPod {
   std::string remedy_code, remedy;
 };
 
-// The pods with claims among those that schedulers would try now, by priority and age.
-std::vector<ClaimedPod> PlaceClaims(const ClusterObjects& input, const gpu::Catalogue& catalogue);
+// The pods with claims among those that schedulers would try now, by priority and age. The first
+// pods without a node have a remedy. `out_of_time`: then the other pods are not tried.
+std::vector<ClaimedPod> PlaceClaims(const ClusterObjects& input, const gpu::Catalogue& catalogue,
+                                    const std::function<bool()>& out_of_time);
 
 JsonArray ClaimsToJson(const std::vector<ClaimedPod>& pods);
 // "": there are none.

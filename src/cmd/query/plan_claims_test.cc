@@ -77,7 +77,7 @@ class PlaceClaimsTest : public testing::Test {
     const auto read = ReadDump({path_});
     EXPECT_TRUE(read.ok()) << read.status().message();
     if (!read.ok()) return {};
-    return PlaceClaims(*read, gpu::Catalogue::Builtin());
+    return PlaceClaims(*read, gpu::Catalogue::Builtin(), [] { return false; });
   }
   static std::string TextOf(const ClaimedPod& pod) {
     std::string text = pod.pod->meta.name + " on " + pod.node + ":";
@@ -118,6 +118,33 @@ TEST_F(PlaceClaimsTest, PodsOfOtherSchedulersGetDevicesToo) {
   const auto pods = Place(Claim("a") + Pod("theirs", "a", 0, "default-scheduler"));
   ASSERT_EQ(pods.size(), 1U);
   EXPECT_EQ(TextOf(pods[0]), "theirs on n: gpu-0");
+}
+
+// As a file that a user is about to apply has it.
+TEST_F(PlaceClaimsTest, ClaimsHaveTheDefaultsOfTheApiServer) {
+  const auto pods = Place(R"(---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: a}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}
+)" + Pod("one", "a"));
+  ASSERT_EQ(pods.size(), 1U);
+  EXPECT_EQ(TextOf(pods[0]), "one on n: gpu-0");
+}
+
+TEST_F(PlaceClaimsTest, PodWaitsForTheClaimOfItsTemplate) {
+  const auto pods = Place(R"(---
+apiVersion: v1
+kind: Pod
+metadata: {name: early, namespace: default, uid: early}
+spec:
+  schedulerName: nos-scheduler
+  resourceClaims: [{name: c, resourceClaimTemplateName: small}]
+  containers: [{name: main, resources: {claims: [{name: c}]}}]
+status: {phase: Pending}
+)");
+  ASSERT_EQ(pods.size(), 1U);
+  EXPECT_EQ(TextOf(pods[0]), "early on : ResourceClaimNotCreated");
 }
 
 TEST_F(PlaceClaimsTest, PodWithoutItsClaimIsRefused) {

@@ -3,8 +3,26 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <type_traits>
 
 namespace nos::dra {
+namespace {
+
+void SetDefaults(ExactRequest& request) {
+  if (request.mode.empty()) request.mode = "ExactCount";
+  if (request.mode == "ExactCount" && request.count == 0) request.count = 1;
+}
+
+// As the API server does for an object that was not created yet.
+void SetDefaults(ResourceClaim& claim) {
+  if (claim.ns.empty()) claim.ns = "default";
+  for (DeviceRequest& request : claim.requests) {
+    if (request.exactly) SetDefaults(*request.exactly);
+    for (ExactRequest& alternative : request.first_available) SetDefaults(alternative);
+  }
+}
+
+}  // namespace
 
 Result<bool> AddDevices(std::string_view api_version, std::string_view kind, const Json& object,
                         cluster::ClusterContext& to) {
@@ -14,21 +32,19 @@ Result<bool> AddDevices(std::string_view api_version, std::string_view kind, con
                                     cluster::Table<T> cluster::ClusterContext::* table) {
     if (known.kind != kind) return;
     if (fmt::format("{}/{}", known.group, known.version) != api_version) return;
-    T read_object;
-    if (const Status status = read(JsonSource(object), read_object); !status.ok()) {
+    T typed;
+    if (const Status status = read(JsonSource(object), typed); !status.ok()) {
       added = status;
       return;
     }
+    if constexpr (std::is_same_v<T, ResourceClaim>) SetDefaults(typed);
     std::string key(FindString(object, "metadata", "name"));
-    if (known.namespaced) {
-      const std::string_view ns = FindString(object, "metadata", "namespace");
-      key = fmt::format("{}/{}", ns.empty() ? "default" : ns, key);
-    }
+    if constexpr (std::is_same_v<T, ResourceClaim>) key = typed.Key();
     if ((to.*table).Find(key) != nullptr) {
       added = Invalid("is given twice; give every object once");
       return;
     }
-    (to.*table).Set(key, std::make_shared<const T>(std::move(read_object)));
+    (to.*table).Set(key, std::make_shared<const T>(std::move(typed)));
     added = true;
   });
   return added;

@@ -12,6 +12,7 @@
 #include "scheduling/explain/room.h"
 #include "scheduling/framework.h"
 #include "scheduling/packing/view.h"
+#include "scheduling/plugins/dynamic_resources/wanted_claims.h"
 #include "scheduling/pod_names.h"
 #include "scheduling/several_shares.h"
 #include "scheduling/slice_reasons.h"
@@ -219,6 +220,14 @@ std::optional<Remedy> ForSlicesOf(const Nearest& nearest, const ExplainInput& in
   return remedy.code == remedies::kFreeResources ? std::nullopt : std::optional(std::move(remedy));
 }
 
+// False for a scheduler whose allocations of devices are not known, or without its ResourceSlices.
+bool SimulatesClaims(const ExplainInput& input) {
+  if (!KnowsDevices(input.snapshot.around())) return false;
+  return std::ranges::any_of(input.framework.reservers(), [](const ReservePlugin* plugin) {
+    return plugin->Name() == "DynamicResources";
+  });
+}
+
 // For a pod that its own scheduler will place without help; without a text for others.
 Remedy NoneNeeded(const Explanation& why, const ExplainInput& input) {
   const auto none = [](std::string text) {
@@ -234,7 +243,7 @@ Remedy NoneNeeded(const Explanation& why, const ExplainInput& input) {
         "the agent's pod on node {0}",
         why.being_partitioned->node, InstancesText(why.being_partitioned->repartition.made)));
   }
-  if (why.place && !input.pod.claims.empty()) {  // served by another scheduler
+  if (why.place && !input.pod.claims.empty() && !SimulatesClaims(input)) {
     return {remedies::kInspectResourceClaims,
             fmt::format("inspect its resource claims, which are not simulated: without them it "
                         "fits on node {} now",
