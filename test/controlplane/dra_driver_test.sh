@@ -94,7 +94,8 @@ say "a node with an H100 joins, whose GPUs are for claims"
 make_machine '{"model": "H100-80GB"}'
 export NOS_NODE_DEVICES=$work/dev
 join_node 1
-chart_options=(--set gpuPartitioner.migAgent.resourceClaims.enabled=true)
+chart_options=(--set gpuPartitioner.migAgent.resourceClaims.enabled=true
+  --set gpuPartitioner.migAgent.resourceClaims.extendedResources=always)
 permit_agent
 "$helm" template nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 \
   --api-versions resource.k8s.io/v1 "${chart_options[@]}" \
