@@ -79,10 +79,30 @@ TEST(WorkloadFileTest, RefusesFilesWithoutRunnablePods) {
   EXPECT_EQ(Refusal("{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}"),
             "w.yaml: document 1: Deployment web: kind: nothing in the sandbox acts on a "
             "Deployment; write the pods themselves (kind: Pod), and PriorityClass, Namespace, "
-            "ElasticQuota or NodePool where they need one");
+            "ElasticQuota, NodePool or ResourceClaim where they need one");
   EXPECT_EQ(Refusal("metadata: {name: web}"),
             "w.yaml: document 1: kind: is missing, so this is no Kubernetes object");
   EXPECT_EQ(Refusal("[1]"), "w.yaml: document 1: this is not a Kubernetes object");
+}
+
+TEST(WorkloadFileTest, ClaimsComeBeforePodsInTheDefaultNamespace) {
+  const auto workload = ReadWorkload(R"(
+kind: Pod
+metadata: {name: a}
+spec:
+  resourceClaims: [{name: c, resourceClaimTemplateName: small}]
+  containers: [{name: c, image: i, resources: {claims: [{name: c}]}}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: small}
+spec: {spec: {devices: {requests: [{name: r, exactly: {deviceClassName: mig.nvidia.com}}]}}}
+)",
+                                     "w.yaml");
+  ASSERT_TRUE(workload.ok()) << workload.status().ToString();
+  ASSERT_EQ(workload->size(), 2u);
+  EXPECT_EQ(FindString((*workload)[0].object, "kind"), "ResourceClaimTemplate");
+  EXPECT_EQ(FindString((*workload)[0].object, "metadata", "namespace"), "default");
 }
 
 TEST(WorkloadFileTest, NodePoolsComeBeforePods) {
