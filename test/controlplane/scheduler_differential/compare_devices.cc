@@ -336,6 +336,9 @@ ClaimVerdict CompareOnClaims(const Outcome& kube, const Opinion& nos,
   }
   if (kube.reason == "SchedulerError") return OnFault(kube, nos, question);
   if (nos.refusal.fits() && AnyNode(nos, IsFault)) {
+    // Before 1.36 a later alternative that wants all devices may not be looked at.
+    std::string why = WhyEither(question);
+    if (!why.empty()) return {"", std::move(why)};
     return {fmt::format("only nos finds a fault: {}", nos.diagnosis.ToString()), ""};
   }
   ClaimVerdict verdict;
