@@ -20,10 +20,7 @@ namespace codes = scheduling::codes;
 // kube-scheduler's texts.
 constexpr const char* kCannotAllocate = "cannot allocate all claims";
 constexpr const char* kNotAvailable = "resourceclaim not available on the node";
-
-// Rows of docs/scheduler-differences.md.
-constexpr const char* kIncompletePool = "devices of an incomplete pool";
-constexpr const char* kLaterAlternative = "all devices for an alternative after the first";
+constexpr const char* kInvalidPools = "invalid resource pools were encountered";
 
 bool Has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -104,6 +101,18 @@ bool NamesInvalidPool(const ClaimQuestion& question, const std::string& message)
   return false;
 }
 
+// Before 1.37 slices with counters count on every node: an incomplete pool of one node keeps
+// requests for all devices from all nodes. True if `message` names such a pool.
+bool NamesPoolWithCounters(const ClaimQuestion& question, const std::string& message) {
+  if (question.devices.minor < 35 || question.devices.minor > 36) return false;
+  return std::ranges::any_of(question.picture.around.device_slices.rows(), [&](const auto& row) {
+    const dra::ResourceSlice& slice = *row.second;
+    return !slice.shared_counters.empty() &&
+           Has(message, fmt::format("resource pool {}/{} is currently", slice.driver.str(),
+                                    slice.pool.str()));
+  });
+}
+
 bool AnyConsumesCounters(const std::vector<const dra::ResourceSlice*>& slices) {
   return std::ranges::any_of(slices, [](const dra::ResourceSlice* slice) {
     return std::ranges::any_of(slice->devices,
@@ -124,12 +133,33 @@ bool LaterWantsAll(const ClaimQuestion& question, const Claims& claims) {
   });
 }
 
+// Before 1.37 distinct values are compared with the last device of each request only.
+bool CountsBesideDistinct(const ClaimQuestion& question, const Claims& claims) {
+  if (question.devices.minor > 36) return false;
+  return std::ranges::any_of(claims.open, [](const dra::ResourceClaim* claim) {
+    bool several = false;
+    ForEachRequest({{claim}, {}}, [&](const dra::ExactRequest& request) {
+      several = several || request.count > 1 || request.mode == "All";
+    });
+    return several && std::ranges::any_of(claim->constraints, [](const auto& constraint) {
+             return constraint.distinct_attribute.has_value();
+           });
+  });
+}
+
+// The difference that a fault of kube-scheduler's search explains, whoever finds the node feasible.
+std::string WhyEither(const ClaimQuestion& question) {
+  const Claims claims = ClaimsOf(question);
+  if (LaterWantsAll(question, claims)) return "all devices for an alternative after the first";
+  return CountsBesideDistinct(question, claims) ? "distinct values of several devices" : "";
+}
+
 // Why only kube-scheduler finds the node feasible; "": it should not.
 std::string WhyOnlyKube(const ClaimQuestion& question, const std::string& node) {
   if (question.devices.minor <= 34 && SeesIncompletePool(SlicesOn(question, node))) {
-    return kIncompletePool;
+    return "devices of an incomplete pool";
   }
-  return LaterWantsAll(question, ClaimsOf(question)) ? kLaterAlternative : "";
+  return WhyEither(question);
 }
 
 // Before 1.36.3 a device that is refused for a taint or constraint keeps its counters during the
@@ -161,7 +191,7 @@ std::string WhyOnlyNos(const ClaimQuestion& question, const std::string& node) {
   });
   if (admin && AnyConsumesCounters(slices)) return "admin access to devices that consume counters";
   if (KeepsCounters(question, claims, slices)) return "counters of a refused device";
-  return LaterWantsAll(question, claims) ? kLaterAlternative : "";
+  return WhyEither(question);
 }
 
 // Only this node's devices are unusable; all other faults end kube-scheduler's attempt.
@@ -179,7 +209,7 @@ bool IsConstraintOnAll(const scheduling::Verdict& verdict) {
 // kube-scheduler's text for a verdict of nos.
 std::string KubeText(const scheduling::Verdict& verdict) {
   const std::string& code = verdict.code;
-  if (IsInvalidPool(verdict)) return "invalid resource pools were encountered";
+  if (IsInvalidPool(verdict)) return kInvalidPools;
   if (IsConstraintOnAll(verdict)) return kCannotAllocate;
   if (code == codes::kInsufficientDevices) return kCannotAllocate;
   if (code == codes::kDevicesElsewhere) return kNotAvailable;
@@ -240,6 +270,9 @@ ClaimVerdict OnFault(const Outcome& kube, const Opinion& nos, const ClaimQuestio
   if (question.devices.minor <= 34 && NamesInvalidPool(question, kube.message)) {
     return {"", "an invalid pool"};
   }
+  if (NamesPoolWithCounters(question, kube.message)) {
+    return {"", "an incomplete pool with counters on another node"};
+  }
   // kube-scheduler looks for devices of the pod's other claims there first.
   const bool elsewhere = AnyNode(nos, [](const scheduling::Verdict& verdict) {
     return verdict.code == codes::kDevicesElsewhere;
@@ -251,13 +284,13 @@ ClaimVerdict OnFault(const Outcome& kube, const Opinion& nos, const ClaimQuestio
 }
 
 // The reasons with their counts. `merged`: kube-scheduler looks for devices first and nos at the
-// allocated claims, so that two of their texts count as one.
+// allocated claims, so that their texts count as one.
 std::map<std::string, int> Merged(const std::vector<std::string>& parts, bool merged) {
   std::map<std::string, int> counts;
   for (size_t i = 1; i < parts.size(); ++i) {
     const size_t space = parts[i].find(' ');
     std::string text = parts[i].substr(space == std::string::npos ? 0 : space + 1);
-    if (merged && text == kNotAvailable) text = kCannotAllocate;
+    if (merged && (text == kNotAvailable || text == kInvalidPools)) text = kCannotAllocate;
     counts[text] += std::atoi(parts[i].c_str());
   }
   return counts;
@@ -303,6 +336,9 @@ ClaimVerdict CompareOnClaims(const Outcome& kube, const Opinion& nos,
   }
   if (kube.reason == "SchedulerError") return OnFault(kube, nos, question);
   if (nos.refusal.fits() && AnyNode(nos, IsFault)) {
+    // Before 1.36 a later alternative that wants all devices may not be looked at.
+    std::string why = WhyEither(question);
+    if (!why.empty()) return {"", std::move(why)};
     return {fmt::format("only nos finds a fault: {}", nos.diagnosis.ToString()), ""};
   }
   ClaimVerdict verdict;
