@@ -142,9 +142,7 @@ std::vector<codec::ApiRequest> StatusWrites(const AssumedClaims& assumed, const 
     if (change.creates()) writes.push_back(PodWrite(change, pod));
     if (change.allocates) {
       dra::Allocation allocation = change.allocation;
-      // Without the time kube-scheduler 1.36 cannot add a user: it sets the time, and the API
-      // server refuses any change of an allocation.
-      allocation.time = now;
+      if (HasConditions(allocation)) allocation.time = now;
       writes.push_back(StatusWrite(*change.claim, version, &allocation, pod));
     } else {
       writes.push_back(StatusWrite(*change.claim, version, nullptr, pod));

@@ -310,8 +310,6 @@ TEST_F(DynamicResourcesTest, WritesFinalizerThenAllocationThenBinds) {
   ASSERT_EQ(progress.writes.size(), 1u);
   const Json& body = progress.writes[0].body;
   EXPECT_EQ(progress.writes[0].path, path + "/status");
-  // kube-scheduler cannot share a claim that lacks it.
-  EXPECT_EQ(FindString(body, "status", "allocation", "allocationTimestamp"), FormatTime(kStart));
   EXPECT_EQ(FindString(body, "metadata", "resourceVersion"), "8");
   EXPECT_EQ(FindString(body, "metadata", "uid"), "c");
   const Json& users = *Find(body, "status", "reservedFor");
