@@ -431,7 +431,7 @@ grep -qE '^node-2 gpu 0 .*\|noteb' "$work/out" || fail "the claim's pod is on it
 grep -q "no pod is waiting" "$work/out" || fail "each pod of examples/claims runs"
 call 0 "$nos" sandbox --speed 1000 --for 60 --nodes 2 --dra 1
 grep -qE '^node-2 gpu 0 .*\|claim-w' "$work/out" || fail "the demo has pods with claims"
-refuse 2 "no node has a DRA driver; give --dra 1" "$nos" sandbox "${quick[@]}" --nodes 1 \
+refuse 2 "no node has a DRA driver; give --dra 1" "$nos" sandbox "${quick[@]}" \
   --workload "$(dirname "$readme")/examples/claims"
 refuse 2 "raise --nodes" "$nos" sandbox --for 1 --nodes 2 --mps 1 --hybrid 2
 refuse 2 "raise --nodes" "$nos" sandbox --for 1 --nodes 2 --mps 3
