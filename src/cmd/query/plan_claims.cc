@@ -128,6 +128,7 @@ class Placement {
     auto bound = std::make_shared<cluster::Pod>(*pod);
     bound->node_name = node;
     std::ranges::replace(objects_.pods, pod, SharedPod(bound));
+    if (!objects_.around) return;  // never: the constructor sets it
     for (const std::string& key : dra::ClaimKeysOf(*pod)) {
       const dra::ResourceClaim* stored = objects_.around->device_claims.Find(key);
       if (stored == nullptr) continue;
