@@ -98,9 +98,9 @@ class SliceDemand {
   // described by everything it must have: labels, GPUs, and each request of the pod.
   Remedy ForNoNode(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot) const;
   // The change with which nos provides the slices on a node whose GPUs it does not partition:
-  // opting the node in, or an agent that serves its label. Nullopt: its GPUs do not suit, are given to
-  // ResourceClaims, or are held by too many pods; or the pod also asks for whole GPUs, which such a
-  // node does not offer.
+  // opting the node in, or an agent that serves its label. Nullopt: its GPUs do not suit, are given
+  // to ResourceClaims, or are held by too many pods; or the pod also asks for whole GPUs, which
+  // such a node does not offer.
   std::optional<Remedy> OptIn(const cluster::NodeInfo& node, const cluster::Pod& pod) const;
 
  private:
