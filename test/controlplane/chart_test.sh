@@ -6,16 +6,9 @@
 #   chart_test.sh SCRIPT     with NOS_CONTROLPLANE_DIR
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
-dir=$NOS_CONTROLPLANE_DIR
 deploy=$(cd "$(dirname "$0")/../.." && pwd)/deploy
-if [ ! -f "$dir/kubeconfig" ]; then
-  echo "skipped: no control plane in $dir (script/controlplane up says why)"
-  exit 77
-fi
-kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
-helm=$("$controlplane" binary helm) || fail "no helm"
+shared_plane
 namespace=chart-$$
-export KUBECONFIG=$dir/kubeconfig
 trap '"$kubectl" delete namespace "$namespace" --wait=false >/dev/null 2>&1' EXIT
 render() { "$helm" template nos "$deploy/helm/nos" -n "$namespace" --kube-version 1.28.0 "$@"; }
 # Validates with the API server's schema and admission.

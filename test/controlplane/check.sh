@@ -52,6 +52,16 @@ use_plane() {
   kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
   helm=$("$controlplane" binary helm) || fail "no helm"
 }
+# shared_plane: kubectl and helm of the control plane that tests share, in $dir; skips the test where
+# there is none.
+shared_plane() {
+  dir=$NOS_CONTROLPLANE_DIR
+  if [ ! -f "$dir/kubeconfig" ]; then
+    echo "skipped: no control plane in $dir (script/controlplane up says why)"
+    exit 77
+  fi
+  use_plane
+}
 # within SECONDS COMMAND...: repeats the command until it succeeds.
 within() {
   local deadline=$((SECONDS + $1))

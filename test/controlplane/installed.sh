@@ -9,16 +9,9 @@
 build=$2
 [ -n "${nodes[*]:-}" ] || nodes=(gpu-1 gpu-2)
 [ -n "${gpus[*]:-}" ] || gpus=('{"model": "A100-40GB"}' '{"model": "A100-40GB"}')
-dir=$NOS_CONTROLPLANE_DIR
-if [ ! -f "$dir/kubeconfig" ]; then
-  echo "skipped: no control plane in $dir (script/controlplane up says why)"
-  exit 77
-fi
-kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
-helm=$("$controlplane" binary helm) || fail "no helm"
+shared_plane
 work=$(mktemp -d)
 system=nos-e2e-$$ team=team-e2e-$$
-export KUBECONFIG=$dir/kubeconfig
 
 # shellcheck source=test/controlplane/daemons.sh
 . "$(dirname "${BASH_SOURCE[0]}")/daemons.sh"

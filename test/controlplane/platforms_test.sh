@@ -6,14 +6,9 @@
 #   platforms_test.sh SCRIPT BUILD     with NOS_CONTROLPLANE_DIR
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
-dir=$NOS_CONTROLPLANE_DIR
 nos=$2/nos
 chart=$(cd "$(dirname "$0")/../.." && pwd)/deploy/helm/nos
-if [ ! -f "$dir/kubeconfig" ]; then
-  echo "skipped: no control plane in $dir (script/controlplane up says why)"
-  exit 77
-fi
-use_plane
+shared_plane
 namespace=platforms-$$
 work=$(mktemp -d)
 end() {

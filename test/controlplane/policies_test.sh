@@ -6,16 +6,9 @@
 #   policies_test.sh SCRIPT
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
-dir=$NOS_CONTROLPLANE_DIR
-if [ ! -f "$dir/kubeconfig" ]; then
-  echo "skipped: no control plane in $dir (script/controlplane up says why)"
-  exit 77
-fi
-kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
-helm=$("$controlplane" binary helm) || fail "no helm"
+shared_plane
 work=$(mktemp -d)
 system=nos-policies-$$ release=nos-policies-$$ own=own-$$ other=other-$$
-export KUBECONFIG=$dir/kubeconfig
 chart() {
   "$helm" template "$release" "$(dirname "$controlplane")/../deploy/helm/nos" -n "$system" --kube-version 1.34 \
     --api-versions resource.k8s.io/v1 --set gpuPartitioner.migAgent.resourceClaims.enabled=true \

@@ -6,11 +6,7 @@
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
 build=$2
-dir=$NOS_CONTROLPLANE_DIR
-if [ ! -f "$dir/kubeconfig" ]; then
-  echo "skipped: no control plane in $dir (script/controlplane up says why)"
-  exit 77
-fi
+shared_plane
 scheduler=$("$controlplane" binary kube-scheduler) || fail "no kube-scheduler"
 work=$(mktemp -d)
 trap 'kill "$pid" 2>/dev/null; rm -rf "$work"' EXIT

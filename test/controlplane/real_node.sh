@@ -3,15 +3,9 @@
 # $release are names that belong to the test. Skips the test where there can be no such node.
 # shellcheck shell=bash disable=SC2034,SC2154
 here=$(dirname "$(readlink -f "$0")")
-dir=$NOS_CONTROLPLANE_DIR
-if [ ! -f "$dir/kubeconfig" ]; then
-  echo "skipped: no control plane in $dir (script/controlplane up says why)"
-  exit 77
-fi
-kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
-helm=$("$controlplane" binary helm) || fail "no helm"
+shared_plane
 work=$(mktemp -d)
-export KUBECONFIG=$dir/kubeconfig NOS_NVML_DOUBLE_STATE=$work/gpus.json
+export NOS_NVML_DOUBLE_STATE=$work/gpus.json
 
 declare -A pid
 finish() {

@@ -8,14 +8,8 @@
 # tests need.
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
-dir=$NOS_CONTROLPLANE_DIR
 chart=$(cd "$(dirname "$0")/../.." && pwd)/deploy/helm/nos
-if [ ! -f "$dir/kubeconfig" ]; then
-  echo "skipped: no control plane in $dir (script/controlplane up says why)"
-  exit 77
-fi
-kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
-helm=$("$controlplane" binary helm) || fail "no helm"
+shared_plane
 for kind in servicemonitors prometheusrules; do
   crd=$("$controlplane" crd "$kind")
   case $? in
@@ -25,7 +19,6 @@ for kind in servicemonitors prometheusrules; do
   esac
 done
 namespace=monitor-$$
-export KUBECONFIG=$dir/kubeconfig
 work=$(mktemp -d)
 end() {
   "$kubectl" delete namespace "$namespace" --wait=false >/dev/null 2>&1

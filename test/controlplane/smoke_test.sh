@@ -5,13 +5,7 @@
 #   smoke_test.sh SCRIPT     with NOS_CONTROLPLANE_DIR
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
-dir=$NOS_CONTROLPLANE_DIR
-if [ ! -f "$dir/kubeconfig" ]; then
-  echo "skipped: no control plane in $dir (script/controlplane up says why)"
-  exit 77
-fi
-kubectl=$("$controlplane" binary kubectl) || fail "no kubectl"
-k() { "$kubectl" --kubeconfig "$dir/kubeconfig" "$@"; }
+shared_plane
 namespace=smoke-$$
 trap 'k delete namespace "$namespace" --wait=false >/dev/null 2>&1' EXIT
 

@@ -1,5 +1,5 @@
-// What happens to the claims of a pod besides its placement, as kube-controller-manager and
-// kube-scheduler do it.
+// Waits until kube-controller-manager and kube-scheduler have created, reserved or released the
+// claims of a pod.
 #pragma once
 
 #include <string>

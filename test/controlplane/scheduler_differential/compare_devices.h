@@ -9,7 +9,7 @@
 
 namespace nos::differential {
 
-// What both schedulers were asked.
+// The pod that both schedulers decided on, and the cluster as it was then.
 struct ClaimQuestion {
   const cluster::Pod& pod;
   const Picture& picture;

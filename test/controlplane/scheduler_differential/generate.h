@@ -53,7 +53,7 @@ struct ClusterObjects {
   std::vector<Json> pods;    // running, or pending with a nominated node
   bool volumes = false;      // pods may use volumes
   bool promises = false;     // some of `pods` have a nominated node
-  // Of clusters with devices:
+  // The rest is empty unless the cluster has devices.
   DeviceApi devices;
   bool faulty = false;               // expressions of claims may fail
   std::vector<Json> device_claims;   // of the cluster's pods; some have an allocation

@@ -69,6 +69,15 @@ std::string KeyOf(const Json& pod) {
   return kube::KeyOf(FindString(pod, "metadata", "namespace"), FindString(pod, "metadata", "name"));
 }
 
+// Draws one of the objects of a kind; null: there is none, and nothing is drawn.
+const Json* AnyOf(Draw& draw, const Picture& picture, const char* kind) {
+  std::vector<const Json*> all;
+  for (const Json& object : picture.objects) {
+    if (FindString(object, "kind") == kind) all.push_back(&object);
+  }
+  return all.empty() ? nullptr : all[draw.Between(0, static_cast<int>(all.size()) - 1)];
+}
+
 // The condition PodScheduled=False written by kube-scheduler, or null.
 const Json* Refusal(const Json& pod) {
   const Json* conditions = Find(pod, "status", "conditions");
@@ -149,13 +158,7 @@ class Run {
   // Changes the cluster between decisions: deletes a pod, or changes slices, a class or a node.
   Status DisturbDevices(Draw& draw) {
     NOS_ASSIGN(const Picture picture, plane_.Look());
-    const auto any = [&](const char* kind) {
-      std::vector<const Json*> all;
-      for (const Json& object : picture.objects) {
-        if (FindString(object, "kind") == kind) all.push_back(&object);
-      }
-      return all.empty() ? nullptr : all[draw.Between(0, static_cast<int>(all.size()) - 1)];
-    };
+    const auto any = [&](const char* kind) { return AnyOf(draw, picture, kind); };
     if (const Json* pod = any("Pod"); draw.Chance(0.25) && pod != nullptr) {
       return ReleaseClaims(plane_, *pod);
     }
@@ -166,22 +169,19 @@ class Run {
       return plane_.Patch(*one, MakeDeviceChange(draw, *one));
     }
     const Json* node = any("Node");
-    if (!draw.Chance(0.1)) return Status::Ok();
+    return draw.Chance(0.1) ? ChangeNode(draw, *node) : Status::Ok();
+  }
+
+  Status ChangeNode(Draw& draw, const Json& node) {
     const std::string mark = std::to_string(++looks_);
-    NOS_RETURN_IF_ERROR(plane_.Patch(*node, MakeNodeChange(draw, mark)));
+    NOS_RETURN_IF_ERROR(plane_.Patch(node, MakeNodeChange(draw, mark)));
     return AwaitView(kChangeLabel, mark, 1);
   }
 
   // Changes the cluster between decisions: deletes or relabels pods, and changes nodes.
   Status Disturb(Draw& draw) {
     NOS_ASSIGN(const Picture picture, plane_.Look());
-    const auto any = [&](const char* kind) {
-      std::vector<const Json*> all;
-      for (const Json& object : picture.objects) {
-        if (FindString(object, "kind") == kind) all.push_back(&object);
-      }
-      return all.empty() ? nullptr : all[draw.Between(0, static_cast<int>(all.size()) - 1)];
-    };
+    const auto any = [&](const char* kind) { return AnyOf(draw, picture, kind); };
     if (const Json* pod = any("Pod"); draw.Chance(0.2) && pod != nullptr) {
       NOS_RETURN_IF_ERROR(plane_.Delete(*pod));
       return plane_.Await([&] { return plane_.Pod(KeyOf(*pod)) == nullptr; }, "a pod to go");
@@ -190,10 +190,7 @@ class Run {
       return plane_.Patch(*pod, {{"metadata", {{"labels", MakePodLabels(draw)}}}});
     }
     const Json* node = any("Node");
-    if (!draw.Chance(0.2)) return Status::Ok();
-    const std::string mark = std::to_string(++looks_);
-    NOS_RETURN_IF_ERROR(plane_.Patch(*node, MakeNodeChange(draw, mark)));
-    return AwaitView(kChangeLabel, mark, 1);
+    return draw.Chance(0.2) ? ChangeNode(draw, *node) : Status::Ok();
   }
 
   // Waits until kube-scheduler's cache has exactly the nodes of this cluster, of which `matching`
