@@ -185,6 +185,16 @@ TEST_F(BarePeer, ClientStopsOnCancel) {
 
 class PodResourcesTest : public GrpcTest {
  protected:
+  // Adds the container "main" of the pod team-a/train-0 to the kubelet's list.
+  static v1::ContainerResources& AddContainer(v1::ListPodResourcesResponse& list) {
+    v1::PodResources& pod = *list.add_pod_resources();
+    pod.set_namespace_("team-a");
+    pod.set_name("train-0");
+    v1::ContainerResources& container = *pod.add_containers();
+    container.set_name("main");
+    return container;
+  }
+
   PodResourcesClient client_{{.socket = socket_}};
 };
 
@@ -192,11 +202,7 @@ TEST_F(PodResourcesTest, ListsAssignedDevices) {
   Serve([](std::string_view method, const std::string&) {
     EXPECT_EQ(method, "/v1.PodResourcesLister/List");
     v1::ListPodResourcesResponse list;
-    v1::PodResources& pod = *list.add_pod_resources();
-    pod.set_namespace_("team-a");
-    pod.set_name("train-0");
-    v1::ContainerResources& container = *pod.add_containers();
-    container.set_name("main");
+    v1::ContainerResources& container = AddContainer(list);
     v1::ContainerDevices& devices = *container.add_devices();
     devices.set_resource_name("nvidia.com/mig-1g.5gb");
     devices.add_device_ids("MIG-a");
@@ -216,11 +222,7 @@ TEST_F(PodResourcesTest, ListsAssignedDevices) {
 TEST_F(PodResourcesTest, ListsDevicesOfResourceClaims) {
   Serve([](std::string_view, const std::string&) {
     v1::ListPodResourcesResponse list;
-    v1::PodResources& pod = *list.add_pod_resources();
-    pod.set_namespace_("team-a");
-    pod.set_name("train-0");
-    v1::ContainerResources& container = *pod.add_containers();
-    container.set_name("main");
+    v1::ContainerResources& container = AddContainer(list);
     container.add_devices()->set_resource_name("nvidia.com/gpu");
     v1::DynamicResource& claim = *container.add_dynamic_resources();
     claim.set_claim_name("slices");

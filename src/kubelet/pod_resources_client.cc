@@ -12,10 +12,14 @@ namespace {
 constexpr const char* kList = "/v1.PodResourcesLister/List";
 constexpr const char* kAllocatable = "/v1.PodResourcesLister/GetAllocatableResources";
 
-template <typename Message>
-Result<Message> Parse(const std::string& bytes, const char* method) {
-  Message message;
-  if (message.ParseFromString(bytes)) return message;
+// Calls a method whose request is empty: such a message serializes to zero bytes.
+template <typename Answer>
+Result<Answer> Ask(const char* method, const PodResourcesOptions& options) {
+  NOS_ASSIGN(const std::string bytes,
+             UnaryCall(options.socket, method, "",
+                       {.timeout = options.timeout, .max_answer = options.max_bytes}));
+  Answer answer;
+  if (answer.ParseFromString(bytes)) return answer;
   return Status(Code::kUnavailable,
                 std::string("the kubelet's answer to ") + method + " is not readable");
 }
@@ -31,15 +35,8 @@ std::string PodResourcesClient::DeviceOf(const std::string& id) const {
   return share && options_.mps_shares ? id : id.substr(0, first);
 }
 
-Result<std::string> PodResourcesClient::Call(const char* method) const {
-  // Both requests are empty messages, which serialize to zero bytes.
-  return UnaryCall(options_.socket, method, "",
-                   {.timeout = options_.timeout, .max_answer = options_.max_bytes});
-}
-
 Result<std::vector<DeviceAssignment>> PodResourcesClient::List() {
-  NOS_ASSIGN(const std::string bytes, Call(kList));
-  NOS_ASSIGN(const auto answer, Parse<v1::ListPodResourcesResponse>(bytes, kList));
+  NOS_ASSIGN(const auto answer, Ask<v1::ListPodResourcesResponse>(kList, options_));
   std::vector<DeviceAssignment> assignments;
   for (const v1::PodResources& pod : answer.pod_resources()) {
     for (const v1::ContainerResources& container : pod.containers()) {
@@ -56,8 +53,7 @@ Result<std::vector<DeviceAssignment>> PodResourcesClient::List() {
 }
 
 Result<std::vector<ClaimAssignment>> PodResourcesClient::ListClaims() {
-  NOS_ASSIGN(const std::string bytes, Call(kList));
-  NOS_ASSIGN(const auto answer, Parse<v1::ListPodResourcesResponse>(bytes, kList));
+  NOS_ASSIGN(const auto answer, Ask<v1::ListPodResourcesResponse>(kList, options_));
   std::vector<ClaimAssignment> claimed;
   for (const v1::PodResources& pod : answer.pod_resources()) {
     for (const v1::ContainerResources& container : pod.containers()) {
@@ -73,8 +69,7 @@ Result<std::vector<ClaimAssignment>> PodResourcesClient::ListClaims() {
 }
 
 Result<std::vector<OfferedDevice>> PodResourcesClient::Allocatable() {
-  NOS_ASSIGN(const std::string bytes, Call(kAllocatable));
-  NOS_ASSIGN(const auto answer, Parse<v1::AllocatableResourcesResponse>(bytes, kAllocatable));
+  NOS_ASSIGN(const auto answer, Ask<v1::AllocatableResourcesResponse>(kAllocatable, options_));
   std::vector<OfferedDevice> offered;
   for (const v1::ContainerDevices& devices : answer.devices()) {
     if (!devices.resource_name().starts_with(options_.resource_prefix)) continue;

@@ -44,7 +44,6 @@ class PodResourcesClient final : public PodResources {
   Result<std::vector<OfferedDevice>> Allocatable() override;
 
  private:
-  Result<std::string> Call(const char* method) const;
   std::string DeviceOf(const std::string& id) const;
 
   PodResourcesOptions options_;

@@ -105,7 +105,7 @@ class Placement {
     return *known;
   }
 
-  // What the index assumes for the pod's claims, or what they have already.
+  // Returns the devices that the index assumes for the pod's claims, or that they are allocated.
   std::vector<ClaimedPod::Device> DevicesOf(const cluster::Pod& pod) const {
     std::vector<ClaimedPod::Device> devices;
     for (const std::string& key : dra::ClaimKeysOf(pod)) {
@@ -122,8 +122,8 @@ class Placement {
     return stored == nullptr ? dra::Allocation() : stored->allocation.value_or(dra::Allocation());
   }
 
-  // As if the API server had stored the binding and the allocations: for the pods that follow,
-  // which may use the same claims, and for their explanations.
+  // Stores the binding and the allocations, as the API server would: pods placed later may use the
+  // same claims, and explanations name them.
   void Record(const SharedPod& pod, const std::string& node) {
     auto bound = std::make_shared<cluster::Pod>(*pod);
     bound->node_name = node;

@@ -120,7 +120,7 @@ TEST_F(PlaceClaimsTest, PodsOfOtherSchedulersGetDevicesToo) {
   EXPECT_EQ(TextOf(pods[0]), "theirs on n: gpu-0");
 }
 
-// As a file that a user is about to apply has it.
+// A claim in a file that was not applied yet has no namespace and no defaults.
 TEST_F(PlaceClaimsTest, ClaimsHaveTheDefaultsOfTheApiServer) {
   const auto pods = Place(R"(---
 apiVersion: resource.k8s.io/v1

@@ -30,7 +30,7 @@ double NumberIn(const cluster::ResourceList& list, std::string_view resource) {
   return found == list.end() ? 0 : NumberOf(resource, found->second);
 }
 
-JsonObject RequestsRecord(const cluster::Pod& pod, const DeviceCounts& devices) {
+JsonObject RequestsRecord(const cluster::Pod& pod, const dra::DeviceCounts& devices) {
   JsonObject record;
   for (const auto& [resource, count] : devices) record[resource] = static_cast<double>(count);
   for (const auto& [resource, quantity] : cluster::PodRequests(pod)) {
@@ -43,8 +43,8 @@ JsonObject RequestsRecord(const cluster::Pod& pod, const DeviceCounts& devices) 
   return record;
 }
 
-// Of alternatives, the first one that the claim prefers.
-void AddRequests(const dra::ResourceClaim& claim, DeviceCounts& to) {
+// Adds what the claim requests. Where a request has alternatives, this is the first one.
+void AddRequests(const dra::ResourceClaim& claim, dra::DeviceCounts& to) {
   for (const dra::DeviceRequest& request : claim.requests) {
     const dra::ExactRequest* wanted = request.exactly ? &*request.exactly : nullptr;
     if (!request.first_available.empty()) wanted = &request.first_available.front();
@@ -119,8 +119,8 @@ std::string_view StateOf(const cluster::Pod& pod) {
   return pod.phase == "Running" ? "running" : "starting";
 }
 
-DeviceCounts DevicesOf(const cluster::Pod& pod, const cluster::ClusterContext& around) {
-  DeviceCounts devices;
+dra::DeviceCounts DevicesOf(const cluster::Pod& pod, const cluster::ClusterContext& around) {
+  dra::DeviceCounts devices;
   for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
     const dra::ResourceClaim* claim = around.device_claims.Find(key);
     if (claim == nullptr) continue;
@@ -135,8 +135,8 @@ DeviceCounts DevicesOf(const cluster::Pod& pod, const cluster::ClusterContext& a
   return devices;
 }
 
-JsonObject PodRecord(const cluster::Pod& pod, const DeviceCounts& devices, const std::string& quota,
-                     Time finished) {
+JsonObject PodRecord(const cluster::Pod& pod, const dra::DeviceCounts& devices,
+                     const std::string& quota, Time finished) {
   JsonObject record{{"kind", "pod"},         {"uid", pod.meta.uid},   {"namespace", pod.meta.ns},
                     {"name", pod.meta.name}, {"node", pod.node_name}, {"state", StateOf(pod)}};
   AddReason(pod, record);

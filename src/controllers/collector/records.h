@@ -14,6 +14,7 @@
 #include "cluster/elastic_quota.h"
 #include "cluster/objects.h"
 #include "codec/json.h"
+#include "dra/device_counts.h"
 
 namespace nos::controllers {
 
@@ -24,13 +25,12 @@ std::string_view StateOf(const cluster::Pod& pod);
 // Devices of the pod's ResourceClaims as resources. A claim with devices: the resources of device
 // plugins that they correspond to ("nvidia.com/mig-1g.10gb"). A claim without: the classes that it
 // requests, as Kubernetes names them in pods ("deviceclass.resource.kubernetes.io/mig.nvidia.com").
-using DeviceCounts = std::map<std::string, int64_t>;
-DeviceCounts DevicesOf(const cluster::Pod& pod, const cluster::ClusterContext& around);
+dra::DeviceCounts DevicesOf(const cluster::Pod& pod, const cluster::ClusterContext& around);
 // "job": the topmost owner (JobOf). "ends": for a pod being deleted, the time by which it will be
 // removed. `quota`: "namespace/name" of the quota in force in its namespace, or "". `finished`:
 // when its end was observed; Time() while it runs.
-JsonObject PodRecord(const cluster::Pod& pod, const DeviceCounts& devices, const std::string& quota,
-                     Time finished);
+JsonObject PodRecord(const cluster::Pod& pod, const dra::DeviceCounts& devices,
+                     const std::string& quota, Time finished);
 
 // Sum of the requests of a node's pods: cores, MiB.
 struct NodeRequests {

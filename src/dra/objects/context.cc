@@ -13,7 +13,7 @@ void SetDefaults(ExactRequest& request) {
   if (request.mode == "ExactCount" && request.count == 0) request.count = 1;
 }
 
-// As the API server does for an object that was not created yet.
+// Sets the defaults that the API server sets when a claim is created.
 void SetDefaults(ResourceClaim& claim) {
   if (claim.ns.empty()) claim.ns = "default";
   for (DeviceRequest& request : claim.requests) {

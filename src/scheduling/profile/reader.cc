@@ -37,7 +37,7 @@ class Reader {
       std::erase_if(lineup.At(Point::kPostFilter),
                     [](const PluginChoice& choice) { return choice.name == kCapacityScheduling; });
     }
-    // Those who simulate other schedulers do not read ResourceSlices.
+    // Programs that simulate other schedulers do not read ResourceSlices.
     if (use_.simulates && name != kOurName) Remove(kDynamicResources, lineup);
     CheckLineup(lineup);
     ReadArguments(from_.Get("pluginConfig"));
