@@ -141,15 +141,11 @@ metadata: {name: c, namespace: $system}
 spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu.nos.nebuly.com, allocationMode: ExactCount, count: 2}}]}}
 " k create
   expect patched k patch resourceclaim c -n "$system" --subresource status --type merge -p "$(results)"
-  # The role has update, not patch: an update of what was read, as the agent sends it.
-  updated() { # PATCH
-    agent get resourceclaim c -n "$system" -o json | jq --argjson patch "$1" '. * $patch' >"$work/claim.json"
-    agent replace --raw "/apis/resource.k8s.io/v1/namespaces/$system/resourceclaims/c/status" -f "$work/claim.json"
-  }
-  expect '"DeviceReady"' updated "$(claim "$own")"
-  denied 'devices of its own node|arbitrary-node' updated "$(claim "$other")"
-  denied 'allocates nothing|resourceclaims/binding' updated "$(claim "$own" ', "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]')"
-  denied 'allocates nothing|resourceclaims/binding' updated '{"status": {"allocation": null}}'
+  reported() { agent patch resourceclaim c -n "$system" --subresource status --type merge -o json -p "$1"; }
+  expect '"DeviceReady"' reported "$(claim "$own")"
+  denied 'devices of its own node|arbitrary-node' reported "$(claim "$other")"
+  denied 'allocates nothing|resourceclaims/binding' reported "$(claim "$own" ', "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]')"
+  denied 'allocates nothing|resourceclaims/binding' reported '{"status": {"allocation": null}}'
 
   denied 'not bound to a node' unbound delete resourceslice "$other"
 fi

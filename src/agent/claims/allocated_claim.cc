@@ -14,6 +14,8 @@ const kube::Resource kResourceClaims{"resource.k8s.io", "v1", "resourceclaims", 
 namespace {
 
 constexpr size_t kMaxMessage = 1000;  // bytes
+// Of claims that kube-controller-manager makes from templates.
+constexpr std::string_view kPodClaimName = "resource.kubernetes.io/pod-claim-name";
 
 bool IsOurs(const std::string& pool, const dra::Name& driver, const dra::Name& in_pool) {
   return driver.str() == dra::kNosDriver && in_pool.str() == pool;
@@ -54,10 +56,14 @@ bool IsStatusOf(const Json& status, const std::string& pool, const std::string& 
 AllocatedClaim AllocationOn(const std::string& pool, const dra::ResourceClaim& claim) {
   AllocatedClaim ours{claim.ns, claim.name, claim.uid, claim.resource_version, {}, false};
   if (!claim.allocation) return ours;
+  const auto made_for = claim.annotations.find(kPodClaimName);
+  if (made_for != claim.annotations.end()) ours.pod_claim = made_for->second;
   for (const dra::AllocatedDevice& device : claim.allocation->devices) {
     if (!IsOurs(pool, device.driver, device.pool)) continue;
-    ours.devices.push_back(
-        {device.request.substr(0, device.request.find('/')), device.device.str(), device.admin()});
+    const size_t slash = device.request.find('/');
+    ClaimedDevice& claimed = ours.devices.emplace_back(
+        ClaimedDevice{device.request.substr(0, slash), device.device.str(), device.admin()});
+    if (slash != device.request.npos) claimed.alternative = device.request.substr(slash + 1);
     const bool awaited = std::ranges::count(device.binding_conditions, dra::kCreated) > 0;
     ours.waits = ours.waits || (awaited && !IsReported(claim, device));
   }
@@ -71,19 +77,20 @@ Status ReadAllocatedClaim(const std::string& pool, JsonSource json, AllocatedCla
   return read;
 }
 
+// Patches one field: the API server compares the bytes of opaque parameters in the allocation, and
+// a number that was read and written again may have others (1.5, 1.5E0).
 Status WriteCreated(kube::Client& client, const std::string& pool, const AllocatedClaim& claim,
                     const Status& created, Time now) {
   auto read = client.Get(kResourceClaims, claim.ns, claim.name);
   if (!read.ok()) {
     return read.status().code() == Code::kNotFound ? Status::Ok() : read.status();
   }
-  Json object = std::move(read).value();
+  const Json object = std::move(read).value();
   AllocatedClaim stored;
   NOS_RETURN_IF_ERROR(ReadAllocatedClaim(pool, JsonSource(object), stored));
   if (stored.uid != claim.uid || !SameDevices(stored.devices, claim.devices)) return Status::Ok();
-  JsonObject& status = MakeObject(object, "status");
   JsonArray devices;
-  if (const Json* known = status.if_contains("devices"); known != nullptr && known->is_array()) {
+  if (const Json* known = Find(object, "status", "devices"); known && known->is_array()) {
     for (const Json& one : known->get_array()) {
       const bool ours = std::ranges::any_of(claim.devices, [&](const ClaimedDevice& device) {
         return IsStatusOf(one, pool, device.device);
@@ -97,8 +104,12 @@ Status WriteCreated(kube::Client& client, const std::string& pool, const Allocat
                                  {"device", device.device},
                                  {"conditions", JsonArray{Condition(created, now)}}});
   }
-  status["devices"] = std::move(devices);
-  return client.Update(kResourceClaims, claim.ns, object, "status").status();
+  const Json patch = JsonObject{
+      {"metadata", JsonObject{{"uid", stored.uid}, {"resourceVersion", stored.resource_version}}},
+      {"status", JsonObject{{"devices", std::move(devices)}}}};
+  return client
+      .Patch(kResourceClaims, claim.ns, claim.name, kube::PatchType::kMerge, patch, "status")
+      .status();
 }
 
 }  // namespace nos::agent
