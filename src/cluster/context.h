@@ -128,6 +128,9 @@ struct PodGroup {
 struct SchedulingGroup {
   ObjectMeta meta;
   std::optional<int32_t> min_count;
+  // spec.resourceClaims, since Kubernetes 1.36: the group as a whole uses them, and not each of its
+  // pods. `claim` is empty if they are made from a template.
+  std::vector<PodClaim> claims;
 };
 
 // scheduling.k8s.io Workload, in Kubernetes 1.35 only: pod groups by name. min_count: minimum of a

@@ -18,16 +18,14 @@
 #include <vector>
 
 #include "cluster/context.h"
+#include "cluster/gangs.h"
 #include "cluster/objects.h"
 #include "scheduling/plugin.h"
 
 namespace nos::controllers {
 
-inline constexpr std::string_view kPodGroupLabel = "scheduling.x-k8s.io/pod-group";
-
-// "pod group ml/train", "scheduling group ml/train", "group workers of workload ml/train". Empty:
-// the pod belongs to no gang.
-std::string GangOf(const cluster::Pod& pod);
+using cluster::GangOf;
+using cluster::kPodGroupLabel;
 
 struct GangSize {
   int least = 1;        // members that must be placed together; 1: each pod is placed alone

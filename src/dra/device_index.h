@@ -37,8 +37,14 @@ namespace nos::dra {
 std::vector<std::string> ClaimKeysOf(const cluster::Pod& pod);
 // The same without the claim for extended resources, which only the status names.
 std::vector<std::string> SpecClaimKeysOf(const cluster::Pod& pod);
-// True if the pod is one of the claim's users.
+// True if the pod is one of the claim's users, or its PodGroup is.
 bool IsReservedFor(const ResourceClaim& claim, const cluster::Pod& pod);
+// True if the PodGroup of the pod (scheduling.k8s.io) is a user of the claim.
+bool IsReservedForGroupOf(const ResourceClaim& claim, const cluster::Pod& pod);
+// The user that has to be entered for the pod: its PodGroup if that names the claim as the pod
+// does.
+ClaimConsumer ConsumerFor(const ResourceClaim& claim, const cluster::Pod& pod,
+                          const cluster::ClusterContext& around);
 
 // The name of the only node from which the allocation can be used; "" if there are several.
 const std::string& NodeOf(const Allocation& allocation);
@@ -73,10 +79,12 @@ class DeviceIndex {
   struct Assumption {
     Allocation allocation;
     std::string pod_uid;
+    std::string gang;       // whose other pods may use it, too (cluster/gangs.h); "": none
     bool doubtful = false;  // its write has an unknown result, so any successor must adopt it
   };
   // REQUIRES: the claim is known, not allocated and not assumed.
-  void Assume(const std::string& key, const Allocation& allocation, const std::string& pod_uid);
+  void Assume(const std::string& key, const Allocation& allocation, const std::string& pod_uid,
+              const std::string& gang = "");
   // The same for a claim that is about to be created (extended_resources.h).
   // REQUIRES: there is no claim of this key.
   void AssumeNew(const Claim& claim, const Allocation& allocation, const std::string& pod_uid);

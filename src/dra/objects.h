@@ -18,6 +18,7 @@
 #include "base/quantity.h"
 #include "base/status.h"
 #include "cluster/constraints.h"
+#include "cluster/objects.h"
 #include "codec/cursor.h"
 #include "dra/interned.h"
 
@@ -278,8 +279,9 @@ struct ResourceClaim {
   std::string name, ns, uid, resource_version;
   cluster::StringMap annotations;
   std::vector<std::string> finalizers;
-  std::optional<Time> deleted;  // deletionTimestamp
-  Name spec;                    // claims with equal specs have equal names here
+  std::optional<Time> deleted;                        // deletionTimestamp
+  std::optional<cluster::OwnerReference> controller;  // the owner for which the claim was made
+  Name spec;  // claims with equal specs have equal names here
   std::vector<DeviceRequest> requests;
   std::vector<DeviceConstraint> constraints;
   std::vector<ClaimConfig> config;

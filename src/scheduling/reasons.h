@@ -58,6 +58,7 @@ inline constexpr const char *kResourceClaimNotCreated = "ResourceClaimNotCreated
                             *kResourceClaimNotFound = "ResourceClaimNotFound",
                             *kResourceClaimDeleted = "ResourceClaimDeleted",
                             *kResourceClaimInUse = "ResourceClaimInUse",
+                            *kResourceClaimOfAnother = "ResourceClaimOfAnother",
                             *kInsufficientDevices = "InsufficientDevices",
                             *kDevicesElsewhere = "DevicesElsewhere",
                             *kDevicesRefused = "DevicesRefused", *kDevicesFailed = "DevicesFailed";

@@ -26,6 +26,10 @@ case ${NOS_KUBERNETES:-1.34} in
     export NOS_FLAGS_KUBE_APISERVER="--feature-gates=DRAExtendedResource=true"
     export NOS_FLAGS_KUBE_CONTROLLER_MANAGER=$NOS_FLAGS_KUBE_APISERVER
     ;;
+  1.37) # beta, off by default
+    export NOS_FLAGS_KUBE_CONTROLLER_MANAGER="--feature-gates=GenericWorkload=true,DRAWorkloadResourceClaims=true"
+    export NOS_FLAGS_KUBE_APISERVER="$NOS_FLAGS_KUBE_CONTROLLER_MANAGER --runtime-config=scheduling.k8s.io/v1beta1=true"
+    ;;
 esac
 own_plane 0
 use_plane
@@ -198,6 +202,28 @@ expect '^3$' bash -c "'$kubectl' get resourceclaim shared -n team -o json | grep
 [ "$(k get pods -n team -o 'jsonpath={range .items[*]}{.spec.nodeName}{"\n"}{end}' | sort -u | grep -c .)" -eq 1 ] ||
   fail "users of one claim are on several nodes"
 sound
+
+if [ "${NOS_KUBERNETES:-}" = 1.37 ]; then
+  say "a PodGroup uses its claim as a whole"
+  expect deleted k delete pods --all -n team
+  expect deleted k delete resourceclaim shared -n team
+  within 60 claims 0
+  expect created from "
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {namespace: team, name: pair}
+spec:
+  schedulingPolicy: {gang: {minCount: 2}}
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: small}]
+$(pods 2 member small | sed 's/^spec:$/&\n  schedulingGroup: {podGroupName: pair}/')" k create
+  within 60 bound member 2
+  claims 1 || fail "the group has not one device: $(devices)"
+  expect '"apiGroup":"scheduling.k8s.io","name":"pair","resource":"podgroups"' \
+    k get resourceclaims -n team -o 'jsonpath={.items[*].status.reservedFor}'
+  sound
+  expect deleted k delete pods --all -n team
+  expect deleted k delete podgroup pair -n team
+fi
 
 say "a pod that asks for a resource of a class gets a claim, which ends with the pod"
 expect deleted k delete pods --all -n team

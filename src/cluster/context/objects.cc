@@ -157,9 +157,15 @@ Status ReadPodGroup(JsonSource json, PodGroup& to) {
 }
 
 Status ReadSchedulingGroup(JsonSource json, SchedulingGroup& to) {
+  const auto read_claim = [](Field& entry, PodClaim& claim) {
+    entry.Members(At("name", claim.name), At("resourceClaimName", claim.claim),
+                  At("resourceClaimTemplateName", claim.template_name));
+  };
   return ReadObject(json, to, [&](Field& root, const auto& meta) {
-    root.Members(meta, Within("spec", Within("schedulingPolicy",
-                                             Within("gang", At("minCount", to.min_count)))));
+    root.Members(
+        meta,
+        Within("spec", Within("schedulingPolicy", Within("gang", At("minCount", to.min_count))),
+               At("resourceClaims", to.claims, read_claim)));
   });
 }
 

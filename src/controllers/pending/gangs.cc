@@ -6,13 +6,10 @@
 #include <tuple>
 
 namespace nos::controllers {
-namespace {
 
-// Empty: the pod has no such label.
-std::string PodGroupOf(const cluster::Pod& pod) {
-  const auto label = pod.meta.labels.find(kPodGroupLabel);
-  return label == pod.meta.labels.end() ? "" : label->second;
-}
+using cluster::PodGroupOf;
+
+namespace {
 
 GangSize SizeByWorkload(const std::string& ns, const cluster::WorkloadRef& ref,
                         const cluster::ClusterContext& around) {
@@ -26,19 +23,6 @@ GangSize SizeByWorkload(const std::string& ns, const cluster::WorkloadRef& ref,
 }
 
 }  // namespace
-
-std::string GangOf(const cluster::Pod& pod) {
-  if (!pod.scheduling_group.empty()) {
-    return fmt::format("scheduling group {}/{}", pod.meta.ns, pod.scheduling_group);
-  }
-  if (pod.workload) {
-    const cluster::WorkloadRef& ref = *pod.workload;
-    return fmt::format("group {}{}{} of workload {}/{}", ref.pod_group,
-                       ref.replica_key.empty() ? "" : "/", ref.replica_key, pod.meta.ns, ref.name);
-  }
-  const std::string group = PodGroupOf(pod);
-  return group.empty() ? "" : fmt::format("pod group {}/{}", pod.meta.ns, group);
-}
 
 GangSize SizeOfGang(const cluster::Pod& pod, const cluster::ClusterContext& around) {
   if (!pod.scheduling_group.empty()) {

@@ -191,6 +191,27 @@ TEST_F(SchedulerDevicesTest, GangIsBoundAfterADeviceOfItFailed) {
   EXPECT_NE(NodeOf("q"), "");
 }
 
+// The first member takes the only device that serves the second, unless they are tried in another
+// order.
+TEST_F(SchedulerDevicesTest, GangTriesOrdersOfItsMembers) {
+  Slice("a", {{"name", "d0"}, {"attributes", {{"big", {{"bool", true}}}}}});
+  Group("g", 2);
+  for (const char* name : {"p", "q"}) {
+    Pod(name);
+    ChangePod(name, [](Json& pod) {
+      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
+    });
+  }
+  Json claim = Claim("q");
+  Json& request = MakeObject(claim, "spec", "devices")["requests"].as_array()[0];
+  MakeObject(request, "exactly")["selectors"] =
+      JsonArray{{{"cel", {{"expression", "device.attributes[\"d.io\"].?big.orValue(false)"}}}}};
+  api_.Put(claim);
+  RunInSteps(seconds(60));
+  EXPECT_EQ(NodeOf("p"), "b");
+  EXPECT_EQ(NodeOf("q"), "a");
+}
+
 // Without GPUs of device plugins, a pod that ended counts only until its claims are released,
 // whatever its grace period.
 TEST_F(SchedulerDevicesTest, PlaceOfEndedPodIsFreeOnceItsClaimIsReleased) {

@@ -17,6 +17,8 @@ namespace nos::controllers {
 
 namespace {
 
+constexpr int kMaxOrders = 8;  // of the members of a gang that are tried
+
 size_t AtLeast(const GangSize& size) { return static_cast<size_t>(std::max(size.least, 1)); }
 
 }  // namespace
@@ -121,6 +123,7 @@ void GangPlacer::TryFurther(const PendingGang& gang, Placement& tried, Time now)
   const scheduling::GangTies ties(gang.waiting);
   if (ties.near()) TryDomains(gang, ties, tried);
   if (!IsEnough(gang, tried) && !tried.gave_up) TryAlternatives(gang, place, tried);
+  if (!IsEnough(gang, tried) && !tried.gave_up) TryOrders(gang, place, tried);
 }
 
 void GangPlacer::TryAlternatives(const PendingGang& gang, PlaceOne place, Placement& best) {
@@ -144,6 +147,38 @@ void GangPlacer::TryAlternatives(const PendingGang& gang, PlaceOne place, Placem
       return;
     }
     Abandon(tried);
+    if (tried.chosen.size() > best.chosen.size()) std::swap(tried, best);
+    std::ranges::move(tried.refusals, std::back_inserter(others));
+  }
+  std::ranges::move(others, std::back_inserter(best.refusals));  // as in TryDomains
+}
+
+// Each round begins with the members that the last one has refused.
+void GangPlacer::TryOrders(const PendingGang& gang, PlaceOne place, Placement& best) {
+  const auto has_claims = [](const Pod& member) { return member->HasClaims(); };
+  if (std::ranges::none_of(gang.waiting, has_claims)) return;
+  std::vector<Pod> order = gang.waiting;
+  std::set<std::vector<Pod>> known{order};
+  std::set<Pod> refused;
+  const auto note_refused = [&](const Placement& by) {
+    refused.clear();
+    for (const auto& [member, diagnosis] : by.refusals) refused.insert(member);
+  };
+  note_refused(best);
+  scheduling::GangRefusals others;
+  for (int round = 0; round < kMaxOrders; ++round) {
+    std::ranges::stable_partition(order, [&](const Pod& pod) { return refused.contains(pod); });
+    if (!known.insert(order).second) break;
+    Abandon(best);
+    Placement tried;
+    TryEach(gang, order, place, tried);
+    if (!tried.refusals.empty()) TryRefused(gang, place, tried);
+    if (IsEnough(gang, tried) || tried.gave_up) {
+      best = std::move(tried);
+      return;
+    }
+    Abandon(tried);
+    note_refused(tried);
     if (tried.chosen.size() > best.chosen.size()) std::swap(tried, best);
     std::ranges::move(tried.refusals, std::back_inserter(others));
   }

@@ -70,14 +70,17 @@ class GangPlacer {
   void TryOne(const PendingGang& gang, const Pod& member, PlaceOne place, Placement& tried);
   void Abandon(const Placement& tried);
   // Tries refused members again that may follow others, then, if members must be near each other,
-  // other topology domains, then other alternatives of claims. If no attempt places enough members,
-  // `tried` is the best attempt. Its assumptions are released, and the refusals of the other
-  // attempts are appended to its own.
+  // other topology domains, then other alternatives of claims, then other orders. If no attempt
+  // places enough members, `tried` is the best attempt. Its assumptions are released, and the
+  // refusals of the other attempts are appended to its own.
   void TryFurther(const PendingGang& gang, Placement& tried, Time now);
   void TryRefused(const PendingGang& gang, PlaceOne place, Placement& tried);
   // As TryFurther. Tries the gang again with later alternatives of claims (firstAvailable): the
   // first members may have taken a large device of which all could have had a part.
   void TryAlternatives(const PendingGang& gang, PlaceOne place, Placement& best);
+  // As TryFurther. Tries members with claims in other orders: the first members may have taken
+  // devices which are the only ones that serve the refused ones.
+  void TryOrders(const PendingGang& gang, PlaceOne place, Placement& best);
   void TryDomains(const PendingGang& gang, const scheduling::GangTies& ties, Placement& best);
   Placement TryIn(const PendingGang& gang, std::span<const size_t> domain, DomainTries& tries);
   void RefuseGang(const PendingGang& gang, size_t found, const scheduling::GangRefusals& refusals,

@@ -9,6 +9,8 @@
 namespace nos::dra {
 namespace {
 
+constexpr const char* kGroupsOfPods = "scheduling.k8s.io";
+
 using cluster::NodeInfo;
 using cluster::Pod;
 
@@ -52,8 +54,39 @@ std::vector<std::string> SpecClaimKeysOf(const Pod& pod) {
 }
 
 bool IsReservedFor(const ResourceClaim& claim, const Pod& pod) {
-  return std::ranges::any_of(claim.reserved_for,
+  return IsReservedForGroupOf(claim, pod) ||
+         std::ranges::any_of(claim.reserved_for,
                              [&](const auto& user) { return user.uid == pod.meta.uid; });
+}
+
+// Pods do not know the uid of their group.
+bool IsReservedForGroupOf(const ResourceClaim& claim, const Pod& pod) {
+  return !pod.scheduling_group.empty() &&
+         std::ranges::any_of(claim.reserved_for, [&](const ClaimConsumer& user) {
+           return user.api_group == kGroupsOfPods && user.resource == "podgroups" &&
+                  user.name == pod.scheduling_group;
+         });
+}
+
+// Source: k8s.io/dynamic-resource-allocation 0.37, resourceclaim.BindTo.
+ClaimConsumer ConsumerFor(const ResourceClaim& claim, const Pod& pod,
+                          const cluster::ClusterContext& around) {
+  ClaimConsumer consumer{"", "pods", pod.meta.name, pod.meta.uid};
+  if (pod.scheduling_group.empty()) return consumer;
+  const cluster::SchedulingGroup* group =
+      around.scheduling_groups.Find(pod.meta.ns + "/" + pod.scheduling_group);
+  if (group == nullptr) return consumer;
+  for (const cluster::PodClaim& of_pod : pod.claims) {
+    if (of_pod.claim != claim.name) continue;
+    for (const cluster::PodClaim& of_group : group->claims) {
+      const bool made = !of_group.template_name.empty();
+      if (of_group.name == of_pod.name && of_group.template_name == of_pod.template_name &&
+          (made || of_group.claim == of_pod.claim)) {
+        return {kGroupsOfPods, "podgroups", group->meta.name, group->meta.uid};
+      }
+    }
+  }
+  return consumer;
 }
 
 // The allocator writes one term that names the node.
@@ -259,10 +292,10 @@ DeviceIndex::Affected DeviceIndex::SetClaim(const std::string& key, const Claim&
 }
 
 void DeviceIndex::Assume(const std::string& key, const Allocation& allocation,
-                         const std::string& pod_uid) {
+                         const std::string& pod_uid, const std::string& gang) {
   Held& held = claims_.at(key);
   inventory_.Allocate(held.claim->uid, allocation);
-  held.assumed = {allocation, pod_uid, false};
+  held.assumed = {allocation, pod_uid, gang, false};
 }
 
 void DeviceIndex::AssumeNew(const Claim& claim, const Allocation& allocation,

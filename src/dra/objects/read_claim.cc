@@ -40,9 +40,18 @@ void ReadConfig(Field& from, ClaimConfig& to) {
 }
 
 void ReadMeta(Field& from, ResourceClaim& to) {
+  const auto read_owner = [](Field& entry, cluster::OwnerReference& owner) {
+    entry.Members(At("apiVersion", owner.api_version), At("kind", owner.kind),
+                  At("name", owner.name), At("uid", owner.uid), At("controller", owner.controller));
+  };
+  std::vector<cluster::OwnerReference> owners;
   from.Members(At("name", to.name), At("namespace", to.ns), At("uid", to.uid),
                At("resourceVersion", to.resource_version), At("annotations", to.annotations),
-               At("finalizers", to.finalizers), At("deletionTimestamp", to.deleted));
+               At("finalizers", to.finalizers), At("deletionTimestamp", to.deleted),
+               At("ownerReferences", owners, read_owner));
+  for (const cluster::OwnerReference& owner : owners) {
+    if (owner.controller) to.controller = owner;
+  }
 }
 
 void ReadConsumer(Field& from, ClaimConsumer& to) {

@@ -426,6 +426,9 @@ std::string StepForAll(const Reason& reason, const Pod& pod, const ClusterSnapsh
   if (code == codes::kResourceClaimInUse || code == codes::kResourceClaimDeleted) {
     return "wait until the claim is free, or name another one: " + reason.message;
   }
+  if (code == codes::kResourceClaimOfAnother) {
+    return "delete the pod, so that its successor gets a claim of its own: " + reason.message;
+  }
   if (code == codes::kNodeAffinityMismatch) return "correct its node affinity: " + reason.message;
   return "";
 }

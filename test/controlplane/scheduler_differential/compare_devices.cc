@@ -232,7 +232,7 @@ std::vector<std::string> ExpectedParts(const Opinion& nos) {
 bool IsHeldBack(const Opinion& nos) {
   const std::string& code = nos.refusal.code;
   return code == codes::kResourceClaimNotFound || code == codes::kResourceClaimDeleted ||
-         !nos.gate.empty();
+         code == codes::kResourceClaimOfAnother || !nos.gate.empty();
 }
 
 // True if nos refuses a node for a fault that ends kube-scheduler's attempt where it meets it.

@@ -135,30 +135,72 @@ const std::string& VersionOf(const ResourceClaim& claim, const WrittenVersions* 
 // server refuses it if the claim has changed since it was read: devices that PostFilter gave back
 // may still be in the snapshot.
 std::vector<codec::ApiRequest> StatusWrites(const AssumedClaims& assumed, const cluster::Pod& pod,
+                                            const cluster::ClusterContext& around,
                                             const WrittenVersions* versions, Time now) {
   std::vector<codec::ApiRequest> writes;
   for (const AssumedClaims::Change& change : assumed.changes) {
+    if (change.follows) continue;
     const std::string& version = VersionOf(*change.claim, versions);
+    const dra::ClaimConsumer user = dra::ConsumerFor(*change.claim, pod, around);
     if (change.creates()) writes.push_back(PodWrite(change, pod));
     if (change.allocates) {
       dra::Allocation allocation = change.allocation;
       if (HasConditions(allocation)) allocation.time = now;
-      writes.push_back(StatusWrite(*change.claim, version, &allocation, pod));
+      writes.push_back(StatusWrite(*change.claim, version, &allocation, user));
     } else {
-      writes.push_back(StatusWrite(*change.claim, version, nullptr, pod));
+      writes.push_back(StatusWrite(*change.claim, version, nullptr, user));
     }
   }
   return writes;
 }
 
+// Claims that another pod of the gang allocates: this pod becomes their user once that is stored.
+// The writes of several such pods must not exclude each other, so they name no version: the API
+// server refuses users of a claim that is not allocated.
+Progress FollowGang(AssumedClaims& assumed, const cluster::Pod& pod,
+                    const cluster::ClusterContext& around) {
+  Progress progress;
+  for (AssumedClaims::Change& change : assumed.changes) {
+    if (!change.follows) continue;
+    const std::string key = change.claim->Key();
+    const dra::ResourceClaim* claim = around.device_claims.Find(key);
+    if (claim == nullptr || claim->uid != change.claim->uid) {
+      return Failed(fmt::format("resourceclaim \"{}\" is gone", key));
+    }
+    if (!claim->allocation) {
+      const auto* leader = around.devices == nullptr ? nullptr : around.devices->FindAssumed(key);
+      if (leader == nullptr || leader->doubtful) {
+        return Failed(fmt::format("resourceclaim \"{}\" was not allocated", key));
+      }
+      progress.kind = Progress::Kind::kWaits;
+      progress.message =
+          fmt::format("resourceclaim \"{}\" is being allocated for another pod of its group", key);
+      continue;
+    }
+    if (claim->allocation->devices != change.allocation.devices) {
+      return Failed(fmt::format("resourceclaim \"{}\" was allocated otherwise", key));
+    }
+    change.follows = false;
+    if (dra::IsReservedFor(*claim, pod)) continue;
+    progress.kind = Progress::Kind::kWaits;
+    progress.writes.push_back(
+        StatusWrite(*claim, "", nullptr, dra::ConsumerFor(*claim, pod, around)));
+  }
+  if (progress.kind == Progress::Kind::kWaits) progress.code = "WaitsForDevices";
+  return progress;
+}
+
 }  // namespace
 
 codec::ApiRequest StatusWrite(const ResourceClaim& claim, const std::string& version,
-                              const dra::Allocation* allocation, const cluster::Pod& pod) {
-  JsonObject user{{"resource", "pods"}, {"name", pod.meta.name}, {"uid", pod.meta.uid}};
-  JsonObject status{{"reservedFor", JsonArray{std::move(user)}}};
+                              const dra::Allocation* allocation, const dra::ClaimConsumer& user) {
+  JsonObject entry{{"resource", user.resource}, {"name", user.name}, {"uid", user.uid}};
+  if (!user.api_group.empty()) entry["apiGroup"] = user.api_group;
+  JsonObject status{{"reservedFor", JsonArray{std::move(entry)}}};
   if (allocation != nullptr) status["allocation"] = dra::WriteAllocation(*allocation);
-  return Patch(claim, PathOf(claim, "status"), {{"resourceVersion", version}},
+  JsonObject metadata;
+  if (!version.empty()) metadata["resourceVersion"] = version;
+  return Patch(claim, PathOf(claim, "status"), std::move(metadata),
                {{"status", std::move(status)}});
 }
 
@@ -173,10 +215,11 @@ Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
   }
   if (assumed.stage == AssumedClaims::Stage::kProtected) {
     assumed.stage = AssumedClaims::Stage::kWritten;
-    writes.writes = StatusWrites(assumed, pod, versions, now);
+    writes.writes = StatusWrites(assumed, pod, around, versions, now);
     if (!writes.writes.empty()) return writes;
   }
-  Progress waits;
+  Progress waits = FollowGang(assumed, pod, around);
+  if (waits.kind != Progress::Kind::kReady) return waits;
   for (const AssumedClaims::Change& change : assumed.changes) {
     if (!HasConditions(change.allocation)) continue;
     const ResourceClaim* claim = around.device_claims.Find(change.claim->Key());

@@ -21,6 +21,7 @@ struct AssumedClaims {
     dra::Allocation allocation;
     bool allocates = false;  // otherwise devices are allocated, and the pod becomes a user
     bool doubtful = false;   // an earlier attempt sent this allocation, with an unknown result
+    bool follows = false;    // another pod of the gang allocates; this one becomes a user after it
     // Set if the claim is to be created for extended resources: its requests by container.
     std::vector<dra::ExtendedClaim::Mapping> mappings{};
     bool creates() const { return !mappings.empty(); }
@@ -38,9 +39,9 @@ Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
                      const cluster::ClusterContext& around, const WrittenVersions* versions,
                      Time now, Duration patience);
 
-// Stores the allocation and the pod as user, if the claim has this version.
+// Stores the allocation and the user, if the claim has this version; "": any.
 codec::ApiRequest StatusWrite(const dra::ResourceClaim& claim, const std::string& version,
-                              const dra::Allocation* allocation, const cluster::Pod& pod);
+                              const dra::Allocation* allocation, const dra::ClaimConsumer& user);
 
 // Why the devices of the allocation cannot be prepared: a failure condition is true. nullopt: none
 // is.

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "cluster/gangs.h"
 #include "dra/cel_expressions.h"
 #include "dra/context.h"
 #include "dra/device_index.h"
@@ -121,20 +122,27 @@ Verdict VerdictOf(const AllocationOutcome& outcome) {
   return Verdict::Fits();
 }
 
-// Moves open claims whose allocation is assumed for this pod, or in doubt, to those that are
-// allocated. An allocation that is assumed for another pod counts once it is stored.
+// Pods of a gang are bound together, so they cannot wait until the first of them is bound.
+bool IsShared(const DeviceIndex::Assumption& assumed, const Pod& pod) {
+  return !assumed.gang.empty() && assumed.gang == cluster::GangOf(pod);
+}
+
+// Moves open claims whose allocation is assumed for this pod or its gang, or in doubt, to those
+// that are allocated. An allocation that is assumed for another pod counts once it is stored.
 std::optional<Verdict> AdoptAssumed(const Pod& pod, const DeviceIndex& index,
                                     WantedClaims& claims) {
   std::optional<Verdict> verdict;
   std::erase_if(claims.open, [&](const auto& claim) {
     const DeviceIndex::Assumption* assumed = index.FindAssumed(claim->Key());
     if (assumed == nullptr) return false;
-    if (!assumed->doubtful && assumed->pod_uid != pod.meta.uid) {
+    const bool foreign = !assumed->doubtful && assumed->pod_uid != pod.meta.uid;
+    if (foreign && !IsShared(*assumed, pod)) {
       verdict = Verdict::Unresolvable(
           codes::kResourceClaimInUse,
           fmt::format("resourceclaim \"{}\" is being allocated for another pod", claim->Key()));
       return false;
     }
+    if (foreign) claims.followed.insert(claim->Key());
     auto adopted = std::make_shared<dra::ResourceClaim>(*claim);
     adopted->allocation = assumed->allocation;
     claims.allocated.push_back(std::move(adopted));
@@ -162,6 +170,17 @@ std::variant<Wanted, Verdict> Prepare(const Pod& pod, const cluster::ClusterSnap
   wanted.open = wanted.Prepare({});
   if (const auto& fault = wanted.open->prepared.fault()) return VerdictOf(*fault);
   return wanted;
+}
+
+// True if a pod of the same PodGroup has a node.
+bool HasPlacedMember(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
+  const auto is_member = [&](const auto& other) {
+    return other->meta.ns == pod.meta.ns && other->scheduling_group == pod.scheduling_group;
+  };
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    if (std::ranges::any_of(snapshot.node(i).pods, is_member)) return true;
+  }
+  return false;
 }
 
 bool IsAllocatedTo(const dra::ResourceClaim& claim, const Pod& pod) {
@@ -288,8 +307,9 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
   for (const auto& claim : wanted.claims.allocated) {
     const std::optional<dra::Allocation>& allocation = claim->allocation;
     if (!allocation) continue;
-    const bool unsure = wanted.index->FindAssumed(claim->Key()) != nullptr;
-    assumed.changes.push_back({claim, *allocation, unsure, unsure});
+    const bool follows = wanted.claims.followed.contains(claim->Key());
+    const bool unsure = !follows && wanted.index->FindAssumed(claim->Key()) != nullptr;
+    assumed.changes.push_back({claim, *allocation, unsure, unsure, follows});
   }
   if (const auto open = wanted.OpenOn(pod, *info)) {
     if (const auto& fault = open->prepared.fault()) return VerdictOf(*fault);
@@ -299,8 +319,8 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
       assumed.changes.push_back({wanted.claims.open[i], outcome.allocations[i], true});
     }
     if (open->extended.claim != nullptr) {
-      assumed.changes.push_back(
-          {open->extended.claim, outcome.allocations.back(), true, false, open->extended.mappings});
+      assumed.changes.push_back({open->extended.claim, outcome.allocations.back(), true, false,
+                                 false, open->extended.mappings});
     }
   }
   for (const AssumedClaims::Change& change : assumed.changes) {
@@ -311,12 +331,12 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
       if (change.creates()) {
         wanted.index->AssumeNew(change.claim, change.allocation, pod.meta.uid);
       } else {
-        wanted.index->Assume(key, change.allocation, pod.meta.uid);
+        wanted.index->Assume(key, change.allocation, pod.meta.uid, cluster::GangOf(pod));
       }
     } else {  // the snapshot is the only record
       auto after = std::make_shared<dra::ResourceClaim>(*change.claim);
       after->allocation = change.allocation;
-      after->reserved_for.push_back({"", "pods", pod.meta.name, pod.meta.uid});
+      after->reserved_for.push_back(dra::ConsumerFor(*change.claim, pod, snapshot.around()));
       snapshot.ChangeContext(false).device_claims.Set(key, std::move(after));
     }
     if (dra::NodeOf(change.allocation).empty()) snapshot.ChangeContext();
@@ -373,6 +393,11 @@ std::vector<codec::ApiRequest> DynamicResources::PostFilter(
       writes.push_back(ClearWrite(*claim));
       continue;
     }
+    if (claim->allocation && dra::IsReservedForGroupOf(*claim, pod)) {
+      const bool unused = claim->reserved_for.size() == 1 && !HasPlacedMember(pod, snapshot);
+      if (unused) writes.push_back(ClearWrite(*claim));
+      continue;
+    }
     if (claim->allocation && dra::IsReservedFor(*claim, pod)) {
       writes.push_back(ReleaseWrite(*claim, pod));
       continue;
@@ -380,7 +405,8 @@ std::vector<codec::ApiRequest> DynamicResources::PostFilter(
     const auto& index = snapshot.around().devices;
     const auto* assumed = index == nullptr ? nullptr : index->FindAssumed(key);
     if (assumed == nullptr || !assumed->doubtful) continue;
-    writes.push_back(StatusWrite(*claim, claim->resource_version, &assumed->allocation, pod));
+    writes.push_back(StatusWrite(*claim, claim->resource_version, &assumed->allocation,
+                                 dra::ConsumerFor(*claim, pod, snapshot.around())));
   }
   return writes;
 }
@@ -442,12 +468,16 @@ void AppendClaims(const Pod& pod, const cluster::ClusterContext& around, std::st
   for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
     const auto& claim = around.device_claims.Share(key);
     const bool assumed = around.devices != nullptr && around.devices->FindAssumed(key) != nullptr;
-    const bool open = claim != nullptr && !claim->allocation && !claim->deleted && !assumed;
+    const bool foreign = claim != nullptr && !IsMadeFor(*claim, pod);
+    const bool open =
+        claim != nullptr && !claim->allocation && !claim->deleted && !assumed && !foreign;
     kind += open ? "=" : "#";
     kind += open ? claim->spec.str() : key;
     kind += ';';
     if (!open && claim != nullptr) kind += claim->resource_version;
     if (assumed) kind += '?';
+    if (foreign) kind += '!';
+    if (assumed && IsShared(*around.devices->FindAssumed(key), pod)) kind += '&';
   }
 }
 

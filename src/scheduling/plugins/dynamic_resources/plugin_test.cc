@@ -80,6 +80,20 @@ Pod Claiming(const std::string& name, const std::string& claim) {
   return pod;
 }
 
+// The same as made from template "t" for the pod.
+std::shared_ptr<const dra::ResourceClaim> MadeFor(const Pod& pod, const std::string& name) {
+  auto claim = std::make_shared<dra::ResourceClaim>(*ClaimOf(name));
+  claim->controller = {"v1", "Pod", pod.meta.name, pod.meta.uid, true};
+  return claim;
+}
+
+// The claim was made from template "t".
+Pod FromTemplate(const std::string& name, const std::string& claim) {
+  Pod pod = Claiming(name, claim);
+  pod.claims.front().template_name = "t";
+  return pod;
+}
+
 std::shared_ptr<const dra::DeviceClass> Class() {
   return Read<dra::DeviceClass>(
       R"({"metadata": {"name": "d"},
@@ -141,8 +155,7 @@ class DynamicResourcesTest : public ::testing::Test {
 
 TEST_F(DynamicResourcesTest, PodWaitsUntilItsClaimIsCreated) {
   const DynamicResources plugin;
-  Pod pod = Claiming("p", "");
-  pod.claims.front().template_name = "t";
+  Pod pod = FromTemplate("p", "");
   EXPECT_EQ(plugin.PreEnqueue(pod).code, codes::kResourceClaimNotCreated);
   pod.claims.front().unneeded = true;
   EXPECT_TRUE(plugin.PreEnqueue(pod).fits());
@@ -174,6 +187,27 @@ TEST_F(DynamicResourcesTest, ExplainsClaimsThatCannotBeServed) {
   leaving->deleted = kStart;
   Put(leaving);
   EXPECT_EQ(code("leaving"), codes::kResourceClaimDeleted);
+}
+
+// Whoever may write a pod's status could let it use devices of another pod.
+TEST_F(DynamicResourcesTest, TakesNoClaimThatWasMadeForAnotherPod) {
+  const Pod owner = FromTemplate("p", "c");
+  const Pod thief = FromTemplate("q", "c");
+  Put(MadeFor(owner, "c"));
+  EXPECT_NE(NodeFor(owner), "");
+  const auto code = [&] {
+    const Decision decision = Schedule(thief);
+    EXPECT_EQ(decision.node, nullptr);
+    return decision.diagnosis.entries.empty() ? "" : decision.diagnosis.entries.front().code;
+  };
+  EXPECT_EQ(code(), codes::kResourceClaimOfAnother);
+  CycleState state;
+  ASSERT_TRUE(Assume(owner, "a", state).fits());
+  auto allocated = std::make_shared<dra::ResourceClaim>(*Stored("c", owner));
+  allocated->controller = {"v1", "Pod", owner.meta.name, owner.meta.uid, true};
+  Put(allocated);
+  EXPECT_NE(NodeFor(owner), "");
+  EXPECT_EQ(code(), codes::kResourceClaimOfAnother);
 }
 
 // Verdicts are shared by pods whose claims ask for the same.
@@ -280,17 +314,105 @@ TEST_F(DynamicResourcesAloneTest, DeviceOfAllNodesIsGivenOnce) {
 }
 
 TEST_F(DynamicResourcesTest, PodsWhoseClaimsAskForTheSameShareATable) {
-  for (int i = 0; i < 3; ++i) Put(ClaimOf("c" + std::to_string(i)));
   std::vector<CycleState> states(3);
   for (int i = 0; i < 3; ++i) {
-    Pod pod = Claiming("p" + std::to_string(i), "c" + std::to_string(i));
-    if (i > 0) pod.claims.front().template_name = "t";
+    const std::string claim = "c" + std::to_string(i);
+    const Pod pod = (i == 0 ? Claiming : FromTemplate)("p" + std::to_string(i), claim);
+    Put(MadeFor(pod, claim));
     const std::string node = NodeFor(pod);
     ASSERT_NE(node, "");
     ASSERT_TRUE(Assume(pod, node, states[i]).fits());
     Put(Stored("c" + std::to_string(i), pod));
   }
   EXPECT_EQ(engine_.tables_made(), 1u);
+}
+
+// The pods of a gang are bound together, so the second cannot wait until the first is bound.
+TEST_F(DynamicResourcesTest, PodsOfAGangShareAnAllocationBeforeItIsStored) {
+  Put(ClaimOf("c"));
+  const auto member = [](const std::string& name) {
+    Pod pod = Claiming(name, "c");
+    pod.meta.labels["scheduling.x-k8s.io/pod-group"] = "g";
+    return pod;
+  };
+  CycleState first, second;
+  const std::string node = NodeFor(member("p"));
+  ASSERT_TRUE(Assume(member("p"), node, first).fits());
+  EXPECT_EQ(NodeFor(Claiming("other", "c")), "") << "it is no member";
+  EXPECT_EQ(NodeFor(member("q")), node);
+  ASSERT_TRUE(Assume(member("q"), node, second).fits());
+  // 1. It waits, and then becomes a user whatever the version of the claim is.
+  Progress progress = PreBind(member("q"), second);
+  EXPECT_EQ(progress.kind, Kind::kWaits);
+  EXPECT_TRUE(progress.writes.empty());
+  Put(Stored("c", member("p")));
+  progress = PreBind(member("q"), second);
+  ASSERT_EQ(progress.writes.size(), 1u);
+  const Json& body = progress.writes[0].body;
+  EXPECT_EQ(FindString(body.at("status").at("reservedFor").as_array()[0], "uid"), "q");
+  EXPECT_EQ(Find(body, "status", "allocation"), nullptr);
+  EXPECT_EQ(Find(body, "metadata", "resourceVersion"), nullptr);
+  EXPECT_EQ(PreBind(member("q"), second).kind, Kind::kReady);
+}
+
+TEST_F(DynamicResourcesTest, FollowerFailsIfTheFirstPodGivesUp) {
+  Put(ClaimOf("c"));
+  Pod p = Claiming("p", "c"), q = Claiming("q", "c");
+  p.scheduling_group = q.scheduling_group = "g";
+  CycleState first, second;
+  ASSERT_TRUE(Assume(p, "a", first).fits());
+  ASSERT_TRUE(Assume(q, "a", second).fits());
+  EXPECT_EQ(PreBind(q, second).kind, Kind::kWaits);
+  engine_.Unreserve(framework_, p, "a", first);
+  EXPECT_EQ(PreBind(q, second).kind, Kind::kFailed);
+}
+
+// A PodGroup that names the claim is its user, for all of its pods.
+TEST_F(DynamicResourcesTest, EntersThePodGroupAsUser) {
+  auto group = std::make_shared<cluster::SchedulingGroup>();
+  group->meta.name = "g";
+  group->meta.ns = "x";
+  group->meta.uid = "g-uid";
+  group->claims = {{"gpu", "", "t", false}, {"other", "d", "", false}};
+  engine_.ChangeContext(
+      [&](ClusterContext& around) { around.scheduling_groups.Set("x/g", group); });
+  Pod pod = FromTemplate("p", "c");
+  pod.scheduling_group = "g";
+  auto claim = std::make_shared<dra::ResourceClaim>(*ClaimOf("c"));
+  claim->controller = {"scheduling.k8s.io/v1beta1", "PodGroup", "g", "g-uid", true};
+  Put(claim);
+  CycleState state;
+  ASSERT_TRUE(Assume(pod, "a", state).fits());
+  PreBind(pod, state);
+  const Progress progress = PreBind(pod, state);
+  ASSERT_EQ(progress.writes.size(), 1u);
+  const Json& user = progress.writes[0].body.at("status").at("reservedFor").as_array()[0];
+  EXPECT_EQ(user, (Json{{"resource", "podgroups"},
+                        {"name", "g"},
+                        {"uid", "g-uid"},
+                        {"apiGroup", "scheduling.k8s.io"}}));
+  // A pod that names the claim otherwise than its group uses it alone.
+  Pod other = Claiming("q", "d");
+  other.scheduling_group = "g";
+  EXPECT_EQ(dra::ConsumerFor(*ClaimOf("d"), other, engine_.snapshot().around()).resource, "pods");
+  other.claims.front().name = "other";
+  EXPECT_EQ(dra::ConsumerFor(*ClaimOf("d"), other, engine_.snapshot().around()).resource,
+            "podgroups");
+}
+
+TEST_F(DynamicResourcesTest, GroupKeepsItsDevicesWhileAMemberHasANode) {
+  Pod pod = Claiming("p", "c"), member = Claiming("q", "c");
+  pod.scheduling_group = member.scheduling_group = "g";
+  CycleState state;
+  Put(ClaimOf("c"));
+  ASSERT_TRUE(Assume(pod, "a", state).fits());
+  auto stored = std::make_shared<dra::ResourceClaim>(*Stored("c", pod));
+  stored->reserved_for = {{"scheduling.k8s.io", "podgroups", "g", "g-uid"}};
+  Put(stored);
+  EXPECT_TRUE(dra::IsReservedFor(*stored, member));
+  EXPECT_TRUE(DynamicResources().PostFilter(member, engine_.snapshot()).empty());
+  engine_.Forget(pod.Key());
+  EXPECT_EQ(DynamicResources().PostFilter(member, engine_.snapshot()).size(), 1u);
 }
 
 TEST_F(DynamicResourcesTest, WritesFinalizerThenAllocationThenBinds) {

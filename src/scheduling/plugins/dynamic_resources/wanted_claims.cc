@@ -30,6 +30,19 @@ std::vector<std::string> ExtendedResourcesOf(const cluster::Pod& pod,
   return dra::ExtendedResources(around.device_classes).ServedFor(pod);
 }
 
+// A claim that the pod names itself may belong to anybody. Pods do not know the uid of their group.
+bool IsMadeFor(const dra::ResourceClaim& claim, const cluster::Pod& pod) {
+  const bool from_template = std::ranges::any_of(pod.claims, [&](const cluster::PodClaim& entry) {
+    return !entry.template_name.empty() && entry.claim == claim.name;
+  });
+  if (!from_template) return true;
+  if (!claim.controller) return false;
+  const cluster::OwnerReference& owner = *claim.controller;
+  const bool is_group = owner.kind == "PodGroup" && !pod.scheduling_group.empty() &&
+                        owner.api_version.starts_with("scheduling.k8s.io/");
+  return owner.uid == pod.meta.uid || (is_group && owner.name == pod.scheduling_group);
+}
+
 bool IsLeftover(const dra::ResourceClaim& claim, const cluster::Pod& pod) {
   return dra::IsExtendedClaim(claim) &&
          std::ranges::all_of(claim.reserved_for,
@@ -75,6 +88,12 @@ std::variant<WantedClaims, Verdict> FindWantedClaims(const cluster::Pod& pod,
     if (claim->deleted) {
       return Verdict::Unresolvable(codes::kResourceClaimDeleted,
                                    fmt::format("resourceclaim \"{}\" is being deleted", key));
+    }
+    if (!IsMadeFor(*claim, pod)) {
+      return Verdict::Unresolvable(
+          codes::kResourceClaimOfAnother,
+          fmt::format("ResourceClaim {} was not created for pod {} (pod is not owner)", key,
+                      pod.Key()));
     }
     if (!claim->allocation) {
       wanted.open.push_back(claim);

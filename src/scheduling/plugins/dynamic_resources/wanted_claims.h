@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -17,6 +18,8 @@ struct WantedClaims {
   using Claim = std::shared_ptr<const dra::ResourceClaim>;
   std::vector<Claim> allocated;  // before this pod, or for it in an earlier attempt
   std::vector<Claim> open;       // devices are to be allocated
+  // Of `allocated`, those whose allocation is assumed for another pod of the same gang: keys.
+  std::set<std::string> followed;
   // Extended resources that device classes serve: on a node that does not offer one itself, the pod
   // needs a claim for it, which the scheduler creates.
   std::vector<std::string> extended;
@@ -38,6 +41,9 @@ dra::FindClass ClassesOf(const cluster::ClusterContext& around);
 // The extended resources of the pod that device classes serve.
 std::vector<std::string> ExtendedResourcesOf(const cluster::Pod& pod,
                                              const cluster::ClusterContext& around);
+// False if the pod's status names the claim for one of the pod's templates, but the claim was made
+// neither for the pod nor for its PodGroup.
+bool IsMadeFor(const dra::ResourceClaim& claim, const cluster::Pod& pod);
 // True if the scheduler may delete the claim: it was created for extended resources, and no pod but
 // this one uses it. A tenant can give a claim of its own any name and annotation.
 bool IsLeftover(const dra::ResourceClaim& claim, const cluster::Pod& pod);

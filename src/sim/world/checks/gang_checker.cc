@@ -16,7 +16,7 @@ std::map<std::string, std::set<std::string>> KeptByGang(const cluster::ClusterSn
   std::map<std::string, std::set<std::string>> by_gang;
   for (size_t i = 0; i < kept.size(); ++i) {
     for (const auto& pod : kept.node(i).pods) {
-      const std::string group = PodGroupOf(*pod);
+      const std::string group = PodGroupKeyOf(*pod);
       if (pod->node_name.empty() && !group.empty()) by_gang[group].insert(pod->Key());
     }
   }
@@ -25,7 +25,7 @@ std::map<std::string, std::set<std::string>> KeptByGang(const cluster::ClusterSn
 
 }  // namespace
 
-std::string PodGroupOf(const cluster::Pod& pod) {
+std::string PodGroupKeyOf(const cluster::Pod& pod) {
   const auto label = pod.meta.labels.find(kPodGroupLabel);
   return label == pod.meta.labels.end() ? "" : pod.meta.ns + "/" + label->second;
 }
@@ -36,7 +36,7 @@ bool HasPlace(const cluster::Pod& pod) {
 
 void GangChecker::See(const Pod& before, const Pod& after, Time now) {
   const Pod& pod = after != nullptr ? after : before;
-  const auto gang = gangs_.find(PodGroupOf(*pod));
+  const auto gang = gangs_.find(PodGroupKeyOf(*pod));
   if (gang == gangs_.end()) return;
   Time& until = gang->second.counted_until[pod->Key()];
   if (after != nullptr && HasPlace(*after)) {

@@ -23,7 +23,7 @@
 namespace nos::sim {
 
 // "default/g"; "" if the pod belongs to no gang.
-std::string PodGroupOf(const cluster::Pod& pod);
+std::string PodGroupKeyOf(const cluster::Pod& pod);
 // True if the pod has a node, has not failed and is not being deleted. A pod that has succeeded
 // counts too.
 bool HasPlace(const cluster::Pod& pod);

@@ -341,11 +341,11 @@ class Chaos {
   std::vector<const cluster::Pod*> PlacedWith(
       const cluster::Pod& pod, const std::vector<std::shared_ptr<const cluster::Pod>>& pods) const {
     std::vector<const cluster::Pod*> together = {&pod};
-    const auto gang = gangs_.find(PodGroupOf(pod));
+    const auto gang = gangs_.find(PodGroupKeyOf(pod));
     if (gang == gangs_.end()) return together;
     size_t missing = gang->second - std::min(gang->second, CountPlaced(gang->first, pods) + 1);
     for (const auto& other : pods) {
-      const bool member = PodGroupOf(*other) == gang->first && other->Key() != pod.Key();
+      const bool member = PodGroupKeyOf(*other) == gang->first && other->Key() != pod.Key();
       if (missing == 0 || !member || !Waits(*other)) continue;
       together.push_back(other.get());
       --missing;
@@ -356,7 +356,7 @@ class Chaos {
   static size_t CountPlaced(const std::string& gang,
                             const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
     return static_cast<size_t>(std::ranges::count_if(
-        pods, [&](const auto& pod) { return PodGroupOf(*pod) == gang && HasPlace(*pod); }));
+        pods, [&](const auto& pod) { return PodGroupKeyOf(*pod) == gang && HasPlace(*pod); }));
   }
 
   static bool Waits(const cluster::Pod& pod) { return pod.node_name.empty() && !pod.Finished(); }
@@ -405,7 +405,7 @@ class Chaos {
     if (!options_.pools) return {};
     ChaosQuotas::Pods waiting;
     std::ranges::copy_if(pods, std::back_inserter(waiting), [&](const auto& pod) {
-      return Waits(*pod) && PodGroupOf(*pod).empty() && quotas_.LetsIn({pod.get()}, pods);
+      return Waits(*pod) && PodGroupKeyOf(*pod).empty() && quotas_.LetsIn({pod.get()}, pods);
     });
     return pools_.Restless(world_, waiting);
   }
