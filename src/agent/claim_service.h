@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "agent/claim_interface.h"
+#include "agent/claims/device_faults.h"
 #include "agent/claims/driver.h"
 #include "agent/claims/gpu_queues.h"
 #include "agent/claims/slice_publisher.h"
@@ -26,6 +27,7 @@
 #include "device/health.h"
 #include "gpu/catalogue.h"
 #include "kube/cache.h"
+#include "kube/event_recorder.h"
 #include "kube/workers.h"
 #include "kubelet/dra_plugin_server.h"
 #include "kubelet/pod_resources.h"
@@ -57,6 +59,7 @@ struct ClaimServiceCollaborators {
   std::function<std::unique_ptr<device::Backend>()> make_backend{};
   const device::GpuHealth* health = nullptr;  // null: the driver reports no health
   std::function<void()> wake{};               // Step has work; from any thread
+  Metrics* metrics = nullptr;                 // null: nothing is counted
 };
 
 class ClaimService final : public ClaimInterface {
@@ -94,7 +97,10 @@ class ClaimService final : public ClaimInterface {
   void Call(std::function<void(kube::Client&)> call);
   void FollowClaims(Time now);
   void WriteReports(Time now);
+  void AnnounceFailure(const CreationReport& report, Time now);
   dra::GpuOfDriver FactsOf(const device::GpuInfo& info) const;
+  void FollowFaults(Time now);
+  void PublishHealth(Time now);
 
   const ClaimServiceOptions options_;
   const ClaimServiceCollaborators others_;
@@ -103,6 +109,10 @@ class ClaimService final : public ClaimInterface {
   std::atomic<bool> released_;
   Status problem_;
   Read read_;
+  Time publish_next_{};  // when the kubelet gets the health of the devices again
+  DeviceFaults faults_;
+  std::map<std::string, Time> discard_next_;  // by device with a fault: when to try (again)
+  kube::EventRecorder events_{"nos-agent"};
   std::vector<dra::GpuOfDriver> gpus_;
   bool kubelet_serves_extended_ = false;  // as last known
   SlicePublisher slices_;

@@ -23,6 +23,7 @@ struct CdiSpec {
   std::string kind;  // "VENDOR/CLASS"; a device's full name is then "VENDOR/CLASS=NAME"
   DriverFiles driver;
   std::map<std::string, std::vector<DeviceNode>> devices;  // by name
+  std::map<std::string, std::vector<DriverFile>> files{};  // mounted with a device, by its name
 };
 
 Json ToJson(const CdiSpec& spec);

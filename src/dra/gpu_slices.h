@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,7 @@ struct GpuOfDriver {
   bool whole = true, placements = true;
   std::string pci_bus_id, pcie_root;  // "0000:17:00.0", "pci0000:16"; "": unknown
   std::string fault;                  // reason of kUnhealthyTaint, a label's value; "": healthy
+  std::map<std::string, std::string> device_faults{};  // the same of single devices, by name
 };
 
 struct NodeOfDriver {
@@ -65,6 +67,10 @@ std::string DeviceNameOf(int gpu);
 std::string DeviceNameOf(int gpu, const gpu::Profile& profile, uint8_t start);
 // All devices of a GPU, in the order of its slice.
 std::vector<DriverDevice> DevicesOf(const GpuOfDriver& gpu);
+
+// As in slices. Without a placement: those of the GPU.
+JsonObject AttributesOf(const GpuOfDriver& gpu, const NodeOfDriver& node,
+                        const std::optional<gpu::Placement>& placement);
 
 // The specs of the slices, without generation. At most 8 counter sets and 64 devices each.
 std::vector<JsonObject> SliceSpecs(const NodeOfDriver& node, const std::vector<GpuOfDriver>& gpus,

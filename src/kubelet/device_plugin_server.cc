@@ -148,7 +148,7 @@ void DevicePluginServer::TakeOver(const std::vector<OfferedDevice>& devices) {
     const auto call = [this, name = resource](std::string_view method, const std::string& request) {
       return Answer(name, method, request);
     };
-    registrar_.Keep(resource, {call, "/v1beta1.DevicePlugin/ListAndWatch"});
+    registrar_.Keep(resource, {call, {"/v1beta1.DevicePlugin/ListAndWatch"}});
   }
 }
 

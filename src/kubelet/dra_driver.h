@@ -25,6 +25,13 @@ struct PreparedDevice {
   friend bool operator==(const PreparedDevice&, const PreparedDevice&) = default;
 };
 
+struct DeviceHealth {
+  std::string device;  // its name in the pool
+  bool healthy = true;
+  std::string message{};  // why not, and what to do
+  friend bool operator==(const DeviceHealth&, const DeviceHealth&) = default;
+};
+
 class DraDriver {
  public:
   using Prepared = std::function<void(Result<std::vector<PreparedDevice>>)>;

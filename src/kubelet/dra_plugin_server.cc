@@ -1,6 +1,7 @@
 #include "kubelet/dra_plugin_server.h"
 
 #include <dra.pb.h>
+#include <drahealth.pb.h>
 #include <fmt/core.h>
 #include <pluginregistration.pb.h>
 #include <sys/stat.h>
@@ -23,10 +24,12 @@ namespace {
 constexpr int kMaxClaims = 256;
 constexpr size_t kMaxCalls = 256;  // in all; the server limits those of each connection
 constexpr size_t kMaxUid = 128, kMaxName = 253;
-constexpr size_t kMaxError = 1000;  // bytes
+constexpr size_t kMaxError = 1000;  // bytes; also of the message of an unhealthy device
 
 constexpr std::string_view kPrepare = "NodePrepareResources";
 constexpr std::string_view kUnprepare = "NodeUnprepareResources";
+const std::vector<std::string> kWatchHealth = {"/v1alpha1.DRAResourceHealth/NodeWatchResources",
+                                               "/v1.DRAResourceHealth/NodeWatchResources"};
 
 // The versions of the API differ in nothing that nos sends or reads.
 bool IsCall(std::string_view method, std::string_view name) {
@@ -95,6 +98,7 @@ Status DraPluginServer::Keep() {
   if (!server_.Serves(service)) {
     NOS_RETURN_IF_ERROR(MakeFolders());
     GrpcService calls;
+    calls.watch_methods = kWatchHealth;
     calls.begin = [this](const GrpcCall& call, std::string_view method, std::string request) {
       Begin(call, method, std::move(request));
     };
@@ -105,13 +109,31 @@ Status DraPluginServer::Keep() {
   const auto call = [this](std::string_view method, const std::string& request) {
     return Register(method, request);
   };
-  return server_.Serve(registration, {call, ""});
+  return server_.Serve(registration, {call, {}});
 }
 
 Status DraPluginServer::MakeFolders() const {
   NOS_RETURN_IF_ERROR(MakeFolder(options_.plugins));
   NOS_RETURN_IF_ERROR(MakeFolder(Folder()));
   return MakeFolder(options_.registry);
+}
+
+void DraPluginServer::PublishHealth(const std::string& pool,
+                                    const std::vector<DeviceHealth>& devices, Time now,
+                                    Duration valid) {
+  using std::chrono::duration_cast;
+  using std::chrono::seconds;
+  drahealth::NodeWatchResourcesResponse response;
+  for (const DeviceHealth& device : devices) {
+    drahealth::DeviceHealth& to = *response.add_devices();
+    to.mutable_device()->set_pool_name(pool);
+    to.mutable_device()->set_device_name(device.device);
+    to.set_health(device.healthy ? drahealth::HEALTHY : drahealth::UNHEALTHY);
+    to.set_last_updated_time(duration_cast<seconds>(now.time_since_epoch()).count());
+    to.set_health_check_timeout_seconds(duration_cast<seconds>(valid).count());
+    to.set_message(Shortened(device.message, kMaxError));
+  }
+  server_.Publish(Folder() + "/dra.sock", response.SerializeAsString());
 }
 
 Status DraPluginServer::Registration() const {
@@ -129,6 +151,8 @@ GrpcAnswer DraPluginServer::Register(std::string_view method, const std::string&
     info.set_endpoint(folder + "/" + options_.driver + "/dra.sock");
     info.add_supported_versions("v1.DRAPlugin");
     info.add_supported_versions("v1beta1.DRAPlugin");
+    info.add_supported_versions("v1alpha1.DRAResourceHealth");
+    info.add_supported_versions("v1.DRAResourceHealth");
     return {GrpcCode::kOk, info.SerializeAsString()};
   }
   if (method != "/pluginregistration.Registration/NotifyRegistrationStatus") {

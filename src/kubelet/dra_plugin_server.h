@@ -7,13 +7,16 @@
 // of the service, and calls that. The service is served first, so that the kubelet never finds one
 // that does not answer. A kubelet that restarts finds the registration socket again.
 //
-// Source: k8s.io/kubelet/pkg/apis/pluginregistration/v1 and dra/v1. Thread-safe.
+// Source: k8s.io/kubelet/pkg/apis, pluginregistration/v1, dra/v1 and dra-health/v1alpha1.
+// Thread-safe.
 #pragma once
 
 #include <functional>
 #include <mutex>
 #include <string>
+#include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "base/task_thread.h"
 #include "kubelet/dra_driver.h"
@@ -47,6 +50,12 @@ class DraPluginServer {
   // The kubelet's answer to the registration. Error: kInvalid, with its reason; kUnavailable: it
   // has not answered yet.
   Status Registration() const;
+
+  // The health of the driver's devices, which kubelets with the gate ResourceHealthStatus (on by
+  // default since 1.36) write into the status of pods. It counts as unknown when it is older than
+  // `valid`, so it is to be published again before, even if nothing changed.
+  void PublishHealth(const std::string& pool, const std::vector<DeviceHealth>& devices, Time now,
+                     Duration valid);
 
   // The folder of the driver's own files, beside its socket.
   std::string Folder() const { return options_.plugins + "/" + options_.driver; }

@@ -78,10 +78,25 @@ TEST_F(DraPluginServerTest, RegistersAsKubeletsExpect) {
   EXPECT_EQ(kubelet_.type(), "DRAPlugin");
   EXPECT_EQ(kubelet_.name(), "gpu.example.com");
   EXPECT_EQ(kubelet_.endpoint(), folder_ / "plugins/gpu.example.com/dra.sock");
-  EXPECT_THAT(kubelet_.versions(), ElementsAre("v1.DRAPlugin", "v1beta1.DRAPlugin"));
+  EXPECT_THAT(kubelet_.versions(),
+              ElementsAre("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1alpha1.DRAResourceHealth",
+                          "v1.DRAResourceHealth"));
   EXPECT_TRUE(server_->Registration().ok());
   EXPECT_TRUE(kubelet_.Register("gpu.example.com", "too old").ok());
   EXPECT_THAT(server_->Registration().message(), HasSubstr("too old"));
+}
+
+TEST_F(DraPluginServerTest, PublishesHealthToWatches) {
+  const std::vector<DeviceHealth> health = {{"gpu-0", true}, {"gpu-1", false, "restart the node"}};
+  server_->PublishHealth("node", health, Time(std::chrono::seconds(100)), std::chrono::seconds(90));
+  for (const char* version : {"v1alpha1", "v1"}) {
+    const auto read = kubelet_.Health(version);
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(*read, health);
+  }
+  server_->PublishHealth("node", {{"gpu-0", false, std::string(2000, 'x')}}, Time(), {});
+  EXPECT_EQ(kubelet_.Health()->front().message.size(), 1000U) << "kubelets take 1024 characters";
+  EXPECT_TRUE(kubelet_.Prepare({{"team", "a", "uid-a"}}).ok()) << "a watch is in no call's way";
 }
 
 TEST_F(DraPluginServerTest, AnswersForEachClaim) {

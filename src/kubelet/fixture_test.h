@@ -53,7 +53,7 @@ class MiniKubelet {
       wake_up_.Signal();
       return GrpcAnswer{};
     };
-    const Status served = server_.Serve(folder + "/kubelet.sock", {call, ""});
+    const Status served = server_.Serve(folder + "/kubelet.sock", {call, {}});
     EXPECT_TRUE(served.ok()) << served.message();
     thread_ = std::thread([this] { Run(); });
   }

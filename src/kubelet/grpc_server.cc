@@ -196,7 +196,7 @@ void GrpcServer::OnRequest(Connection& connection, int32_t stream) {
   if (!message.ok()) {
     return connection.grpc.Refuse(stream, GrpcCode::kInvalidArgument, message.status().message());
   }
-  if (request.method == service.watch_method) {
+  if (std::ranges::find(service.watch_methods, request.method) != service.watch_methods.end()) {
     connection.grpc.BeginAnswer(stream);
     connection.watches[stream] = {};
     return;

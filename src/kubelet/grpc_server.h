@@ -1,7 +1,7 @@
 // Serves gRPC on unix sockets, on its own thread: unary calls, and a value that clients watch.
 //
 //   GrpcServer server({}, on_change);
-//   server.Serve("/run/x.sock", {call, "/v1beta1.DevicePlugin/ListAndWatch"});
+//   server.Serve("/run/x.sock", {call, {"/v1beta1.DevicePlugin/ListAndWatch"}});
 //   server.Publish("/run/x.sock", message);   // to every watch, open now or later
 //   if (server.State("/run/x.sock").caught_up) ...
 //
@@ -41,7 +41,7 @@ struct GrpcCall {
 struct GrpcService {
   // Called on the server's thread, under its lock: must not block nor call the server.
   std::function<GrpcAnswer(std::string_view method, const std::string& request)> call;
-  std::string watch_method;
+  std::vector<std::string> watch_methods;  // versions of one method
   // If set, it is called instead of `call`, by the same rules. GrpcServer::Answer answers later. A
   // peer has at most GrpcLimits::max_streams calls open on each connection.
   std::function<void(const GrpcCall& begun, std::string_view method, std::string request)> begin{};

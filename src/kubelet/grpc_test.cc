@@ -50,7 +50,7 @@ TEST(Framing, RefusesTooLongOrCompressedMessages) {
 class GrpcTest : public testing::Test {
  protected:
   void Serve(std::function<GrpcAnswer(std::string_view, const std::string&)> call) {
-    ASSERT_TRUE(server_.Serve(socket_, {std::move(call), "/x/Watch"}).ok());
+    ASSERT_TRUE(server_.Serve(socket_, {std::move(call), {"/x/Watch"}}).ok());
   }
   Result<std::string> Call(const std::string& request, CallOptions options = {}) {
     return UnaryCall(socket_, "/x/Method", request, options);

@@ -29,6 +29,16 @@ inline constexpr MetricFamily kDeviceHandover{
     MetricFamily::Kind::kGauge, "nos_agent_device_handover",
     "1 while containers can be given the devices of this node, else 0, by reason of condition "
     "nos.nebuly.com/DeviceHandover."};
+inline constexpr MetricFamily kClaimOperations{
+    MetricFamily::Kind::kCounter, "nos_agent_claim_operations_total",
+    "Total number of operations on ResourceClaims by operation (create, prepare or unprepare) and "
+    "result (ok or error)."};
+inline constexpr MetricFamily kClaimOperationDuration{
+    MetricFamily::Kind::kDuration, "nos_agent_claim_operation_duration_seconds",
+    "Duration of one operation on a ResourceClaim, by operation."};
+inline constexpr MetricFamily kPreparedClaims{
+    MetricFamily::Kind::kGauge, "nos_agent_prepared_claims",
+    "Number of ResourceClaims whose devices containers of this node may use."};
 
 // Counts and times the reconciliations of another reconciler.
 class MeteredReconciler final : public Reconciler {

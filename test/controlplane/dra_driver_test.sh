@@ -10,9 +10,9 @@ build=$2 node=dra-$$ team=team-dra-$$ release=nos-dra
 plane=$(mktemp -d)
 export NOS_CONTROLPLANE_DIR=$plane/plane NOS_CONTROLPLANE_ONLY="etcd kube-apiserver kube-controller-manager kube-scheduler"
 # On by default from Kubernetes 1.36 on.
-export NOS_FLAGS_KUBE_APISERVER="--feature-gates=DRAPartitionableDevices=true,DRADeviceBindingConditions=true,DRAResourceClaimDeviceStatus=true,DRAExtendedResource=true"
+export NOS_FLAGS_KUBE_APISERVER="--feature-gates=DRAPartitionableDevices=true,DRADeviceBindingConditions=true,DRAResourceClaimDeviceStatus=true,DRAExtendedResource=true,ResourceHealthStatus=true"
 export NOS_FLAGS_KUBE_CONTROLLER_MANAGER="--feature-gates=DRAExtendedResource=true"
-export NOS_NODE_GATES="DRAExtendedResource: true"
+export NOS_NODE_GATES="DRAExtendedResource: true, ResourceHealthStatus: true"
 trap 'rm -rf "$plane"' EXIT
 own_plane 0 "$NOS_CONTROLPLANE_DIR" "$plane/up"
 # shellcheck source=test/controlplane/real_node.sh
@@ -27,6 +27,7 @@ trap 'end; finish' EXIT
 # shellcheck source=test/controlplane/driver_of_node.sh
 . "$(dirname "$0")/driver_of_node.sh"
 plugins=$work/node/kubelet/plugins cdi=$work/node/cdi
+metadata=/var/run/kubernetes.io/dra-device-attributes/resourceclaimtemplates/gpu/slice/gpu.nos.nebuly.com-metadata.json
 
 start_agent() {
   agent_here cdi "resourceClaims: {enabled: true, extendedResources: always, pluginsFolder: $plugins, registryFolder: ${plugins}_registry, cdiFolder: $cdi}"
@@ -71,7 +72,7 @@ spec:
   - name: main
     image: docker.io/nos-test/sleeper:1
     imagePullPolicy: Never
-    env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: PROBE, value: '$numbers'}]
+    env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: PROBE, value: '$numbers'}, {name: METADATA, value: $metadata}]
     resources: {claims: [{name: gpu}]}
 " k create
 }
@@ -116,6 +117,9 @@ at=$(start_of first)
 sees first "$at" void
 expect 'nos.nebuly.com/Created' k get resourceclaims -n "$team" -o json
 expect "^3g.40gb@$at first\$" holders
+expect 'file .*"podClaimName":"gpu"' cat "$work/node/logs/${team}_first"_*/main/*.log
+expect 'file .*"profile":{"string":"3g.40gb"}' cat "$work/node/logs/${team}_first"_*/main/*.log
+within 60 bash -c "'$kubectl' get pod first -n $team -o 'jsonpath={.status.containerStatuses[0].allocatedResourcesStatus}' | grep '\"Healthy\"'"
 
 say "a second pod beside it, and the devices stay the same"
 claim_pod second 1g.10gb

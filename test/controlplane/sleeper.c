@@ -6,6 +6,7 @@
 //   device /dev/nvidia0 4:20 opened        each device node named nvidia*, or below nvidia-caps
 //   probe 4:21 1                           a device of PROBE="4:21 4:22", under a node made here; error number
 //   library /usr/lib64/libcuda.so.1 TEXT   a file of the driver, with its first line
+//   file LINE                              the first line of the file that METADATA names
 //   NVIDIA_VISIBLE_DEVICES=void
 #include <dirent.h>
 #include <errno.h>
@@ -67,6 +68,14 @@ static void print_library(const char* path) {
   fclose(file);
 }
 
+static void print_file(const char* path) {
+  char line[4096] = "";
+  FILE* file = fopen(path, "r");
+  if (file == NULL) return;
+  if (fgets(line, sizeof line, file) != NULL) printf("file %s", line);
+  fclose(file);
+}
+
 int main(int argc, char** argv) {
   (void)argv;
   sigset_t asked;
@@ -77,6 +86,7 @@ int main(int argc, char** argv) {
   if (numbers != NULL) probe(numbers);
   print_library("/usr/lib/x86_64-linux-gnu/libcuda.so.1");
   print_library("/usr/lib64/libcuda.so.1");
+  if (getenv("METADATA") != NULL) print_file(getenv("METADATA"));
   printf("NVIDIA_VISIBLE_DEVICES=%s\n", devices ? devices : "");
   fflush(stdout);
   if (argc > 1) return 0;

@@ -19,6 +19,8 @@ struct AllocatedClaim {
   std::vector<ClaimedDevice> devices;  // of our driver and this pool; empty: none
   // The scheduler waits for condition dra::kCreated of a device, and no condition says how it went.
   bool waits = false;
+  // spec.resourceClaims[].name of the pod for which it was made from a template; "": it was not.
+  std::string pod_claim{};
 };
 
 // Anybody may write claims: unknown devices are kept by name, and fail when they are made.

@@ -29,6 +29,7 @@ Json DeviceJson(const ClaimedDevice& device) {
                   {"gpu", device.gpu_uuid},
                   {"instanceUuid", device.instance_uuid}};
   if (device.admin) json["admin"] = true;
+  if (!device.alternative.empty()) json["alternative"] = device.alternative;
   if (device.instance) json["instance"] = *device.instance;
   return json;
 }
@@ -36,6 +37,7 @@ Json DeviceJson(const ClaimedDevice& device) {
 ClaimedDevice ReadDevice(const Json& json) {
   ClaimedDevice device{TextAt(json, "request"), TextAt(json, "device"), TrueAt(json, "admin"),
                        TextAt(json, "gpu"), TextAt(json, "instanceUuid")};
+  device.alternative = TextAt(json, "alternative");
   const Json* instance = Find(json, "instance");
   boost::system::error_code error;
   if (instance != nullptr && instance->is_number()) {
@@ -66,7 +68,8 @@ Result<PreparedClaims> ReadCheckpoint(const std::string& path) {
                         TextAt(item, "name"),
                         TextAt(item, "uid"),
                         TrueAt(item, "ready"),
-                        {}};
+                        {},
+                        TextAt(item, "podClaim")};
     const Json* devices = Find(item, "devices");
     if (claim.uid.empty() || devices == nullptr || !devices->is_array()) {
       return damaged("a claim has no uid or no devices");
@@ -82,11 +85,13 @@ Status WriteCheckpoint(const std::string& path, const PreparedClaims& claims) {
   for (const auto& [uid, claim] : claims) {
     JsonArray devices;
     for (const ClaimedDevice& device : claim.devices) devices.push_back(DeviceJson(device));
-    list.push_back(JsonObject{{"namespace", claim.ns},
-                              {"name", claim.name},
-                              {"uid", uid},
-                              {"ready", claim.ready},
-                              {"devices", std::move(devices)}});
+    JsonObject json{{"namespace", claim.ns},
+                    {"name", claim.name},
+                    {"uid", uid},
+                    {"ready", claim.ready},
+                    {"devices", std::move(devices)}};
+    if (!claim.pod_claim.empty()) json["podClaim"] = claim.pod_claim;
+    list.push_back(std::move(json));
   }
   return ReplaceFile(path,
                      WriteJson(JsonObject{{"version", kVersion}, {"claims", std::move(list)}}));

@@ -23,6 +23,7 @@ struct ClaimedDevice {
   // Known once the device exists: the GPU, and the MIG instance with the driver's id.
   std::string gpu_uuid{}, instance_uuid{};
   std::optional<uint32_t> instance{};
+  std::string alternative{};  // of the request (firstAvailable); "": it has none
   // Only the devices that were allocated, not what exists.
   bool SameAllocation(const ClaimedDevice& other) const {
     return request == other.request && device == other.device && admin == other.admin;
@@ -33,6 +34,7 @@ struct PreparedClaim {
   std::string ns, name, uid;
   bool ready = false;  // the kubelet was given the devices; otherwise they are being made
   std::vector<ClaimedDevice> devices;
+  std::string pod_claim{};  // as in AllocatedClaim
 };
 
 using PreparedClaims = std::map<std::string, PreparedClaim>;  // by uid

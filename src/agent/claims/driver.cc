@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "gpu/occupancy.h"
+#include "reconcile/metrics.h"
 
 namespace nos::agent {
 namespace {
@@ -46,6 +47,7 @@ Status ClaimDriver::Load() {
   const std::lock_guard lock(mutex_);
   prepared_ = std::move(claims);
   loaded_ = true;
+  CountPrepared();
   // The file shows the next agent that claims may have devices here.
   if (prepared_.empty()) return WriteCheckpoint(options_.checkpoint, prepared_);
   // Containers that restart need it; the kubelet does not ask again. KeepSpec repairs what is
@@ -83,10 +85,12 @@ void ClaimDriver::Prepare(const kubelet::ClaimReference& claim, Prepared done) {
     done(std::move(why));
   };
   if (!loaded_) return refuse(Busy("the driver does not know yet which claims are prepared"));
-  std::vector<Prepared>& waiters = preparing_[claim.uid];
+  Preparation& preparation = preparing_[claim.uid];
+  std::vector<Prepared>& waiters = preparation.waiters;
   if (waiters.size() >= kMaxWaiters) return refuse(Busy("the claim is being prepared"));
   waiters.push_back(std::move(done));
   if (waiters.size() > 1) return;  // answered with the first
+  preparation.began = std::chrono::steady_clock::now();
   lock.unlock();
   others_.call([this, claim](kube::Client& client) {
     Begin(claim, client.Get(kResourceClaims, claim.ns, claim.name));
@@ -94,22 +98,30 @@ void ClaimDriver::Prepare(const kubelet::ClaimReference& claim, Prepared done) {
 }
 
 void ClaimDriver::Begin(const kubelet::ClaimReference& claim, const Result<Json>& object) {
-  const auto devices = Allocation(claim, object);
-  if (!devices.ok()) return End(claim, devices.status());
-  if (Status recorded = Record(claim, *devices); !recorded.ok()) return End(claim, recorded);
-  MakeAll(claim.uid, *devices, [this, claim](const Made& made) { End(claim, made); });
+  const auto allocated = Allocation(claim, object);
+  if (!allocated.ok()) return End(claim, allocated.status());
+  if (Status recorded = Record(*allocated); !recorded.ok()) return End(claim, recorded);
+  MakeAll(claim.uid, allocated->devices, [this, claim](const Made& made) { End(claim, made); });
 }
 
 // Returns the claim's devices on this node. While the API server does not answer, a claim that is
 // prepared stays as it is: its pod may be starting again.
-Result<std::vector<ClaimedDevice>> ClaimDriver::Allocation(const kubelet::ClaimReference& claim,
-                                                           const Result<Json>& object) const {
+Result<AllocatedClaim> ClaimDriver::Allocation(const kubelet::ClaimReference& claim,
+                                               const Result<Json>& object) const {
   if (!object.ok()) {
     const Code code = object.status().code();
     const std::lock_guard lock(mutex_);
     const auto known = prepared_.find(claim.uid);
     const bool silent = code == Code::kUnavailable || code == Code::kDeadline;
-    if (silent && known != prepared_.end() && known->second.ready) return known->second.devices;
+    if (silent && known != prepared_.end() && known->second.ready) {
+      return AllocatedClaim{claim.ns,
+                            claim.name,
+                            claim.uid,
+                            "",
+                            known->second.devices,
+                            false,
+                            known->second.pod_claim};
+    }
     return object.status().Within("cannot read the ResourceClaim");
   }
   AllocatedClaim allocated;
@@ -121,7 +133,7 @@ Result<std::vector<ClaimedDevice>> ClaimDriver::Allocation(const kubelet::ClaimR
     return Status(Code::kConflict,
                   fmt::format("the claim has no device of {} on this node", dra::kNosDriver));
   }
-  return allocated.devices;
+  return allocated;
 }
 
 const dra::DriverDevice* ClaimDriver::Find(const std::string& device) const {
@@ -142,10 +154,9 @@ bool ClaimDriver::Overlap(const ClaimedDevice& a, const ClaimedDevice& b) const 
 
 // Writes the claim into the checkpoint before anything is done for it. This is the last check that
 // no two claims get the same device: the API server has none.
-Status ClaimDriver::Record(const kubelet::ClaimReference& claim,
-                           const std::vector<ClaimedDevice>& devices) {
+Status ClaimDriver::Record(const AllocatedClaim& claim) {
   const std::lock_guard lock(mutex_);
-  for (const ClaimedDevice& device : devices) {
+  for (const ClaimedDevice& device : claim.devices) {
     if (Find(device.device) == nullptr) {
       return {Code::kUnavailable, "this node has no device " + device.device};
     }
@@ -160,7 +171,7 @@ Status ClaimDriver::Record(const kubelet::ClaimReference& claim,
   }
   const auto known = prepared_.find(claim.uid);
   if (known != prepared_.end()) {
-    if (std::ranges::equal(known->second.devices, devices, &ClaimedDevice::SameAllocation)) {
+    if (std::ranges::equal(known->second.devices, claim.devices, &ClaimedDevice::SameAllocation)) {
       return Status::Ok();
     }
     if (known->second.ready) {
@@ -168,7 +179,7 @@ Status ClaimDriver::Record(const kubelet::ClaimReference& claim,
     }
   }
   PreparedClaims next = prepared_;
-  next[claim.uid] = {claim.ns, claim.name, claim.uid, false, devices};
+  next[claim.uid] = {claim.ns, claim.name, claim.uid, false, claim.devices, claim.pod_claim};
   NOS_RETURN_IF_ERROR(WriteCheckpoint(options_.checkpoint, next));
   prepared_ = std::move(next);
   return Status::Ok();
@@ -265,7 +276,7 @@ void ClaimDriver::AddClaimed(const std::vector<ClaimedDevice>& devices, DeviceWo
 
 void ClaimDriver::End(const kubelet::ClaimReference& claim, const Made& made) {
   const Status failed = made.ok() ? Publish(claim.uid, *made) : made.status();
-  std::vector<Prepared> waiters;
+  Preparation preparation;
   std::vector<kubelet::PreparedDevice> answer;
   {
     const std::lock_guard lock(mutex_);
@@ -276,28 +287,40 @@ void ClaimDriver::End(const kubelet::ClaimReference& claim, const Made& made) {
       next.erase(claim.uid);
       if (WriteCheckpoint(options_.checkpoint, next).ok()) prepared_ = std::move(next);
     }
-    waiters = std::move(preparing_[claim.uid]);
+    preparation = std::move(preparing_[claim.uid]);
     preparing_.erase(claim.uid);
   }
-  if (failed.ok()) {
-    for (const ClaimedDevice& device : *made) {
-      answer.push_back({{device.request},
-                        options_.node,
-                        device.device,
-                        {fmt::format("{}={}", kClaimCdiKind, CdiNameOf(claim.uid, device))},
-                        ""});
-    }
-  }
+  if (failed.ok()) answer = AnswerFor(claim.uid);
   Log(failed.ok() ? LogLevel::kInfo : LogLevel::kWarn,
       failed.ok() ? "prepared ResourceClaim" : "failed to prepare ResourceClaim",
       {{"claim", claim.ns + "/" + claim.name}, {"error", failed.message()}});
-  for (const Prepared& done : waiters) {
+  Count("prepare", failed, preparation.began);
+  for (const Prepared& done : preparation.waiters) {
     if (failed.ok()) {
       done(answer);
     } else {
       done(failed);
     }
   }
+}
+
+// The first device of each request brings the file with the metadata of all.
+std::vector<kubelet::PreparedDevice> ClaimDriver::AnswerFor(const std::string& uid) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<kubelet::PreparedDevice> answer;
+  const auto known = prepared_.find(uid);
+  if (known == prepared_.end()) return answer;
+  std::vector<MetadataFile> files = FilesOf(known->second);
+  for (const ClaimedDevice& device : known->second.devices) {
+    std::vector<std::string> ids{fmt::format("{}={}", kClaimCdiKind, CdiNameOf(uid, device))};
+    const auto file = std::ranges::find(files, device.request, &MetadataFile::request);
+    if (file != files.end()) {
+      ids.push_back(fmt::format("{}={}", kMetadataCdiKind, file->cdi_name));
+      files.erase(file);
+    }
+    answer.push_back({{device.request}, options_.node, device.device, std::move(ids), ""});
+  }
+  return answer;
 }
 
 // The specification is there before the kubelet is answered, and before the checkpoint says so.
@@ -312,7 +335,8 @@ Status ClaimDriver::Publish(const std::string& uid, std::vector<ClaimedDevice> m
   }
   claim->second.devices = std::move(made);
   claim->second.ready = true;
-  Status written = WriteSpec();
+  Status written = KeepFilesOf(claim->second);
+  if (written.ok()) written = WriteSpec();
   if (written.ok()) written = WriteCheckpoint(options_.checkpoint, prepared_);
   if (!written.ok()) claim->second = before;
   return written;
@@ -329,6 +353,7 @@ Status ClaimDriver::WriteSpec(bool complete) const {
       if (nodes.ok()) spec.devices[CdiNameOf(uid, device)] = std::move(nodes).value();
     }
   }
+  NOS_RETURN_IF_ERROR(WriteMetadataSpec());
   if (spec.devices.empty()) return device::RemoveCdiSpec(options_.cdi_folder, kClaimCdiKind);
   NOS_ASSIGN(spec.driver, device::FindDriverFiles(options_.host));
   if (!spec.driver.missing_node.empty()) {
@@ -337,7 +362,54 @@ Status ClaimDriver::WriteSpec(bool complete) const {
   return device::WriteCdiSpec(options_.cdi_folder, spec);
 }
 
+// Those that exist.
+std::vector<MetadataFile> ClaimDriver::FilesOf(const PreparedClaim& claim) const {
+  if (options_.metadata_folder.empty()) return {};
+  std::vector<MetadataFile> files = MetadataFilesOf(options_.metadata_folder, claim);
+  std::erase_if(files, [](const auto& file) { return access(file.host_path.c_str(), F_OK) != 0; });
+  return files;
+}
+
+// Nothing is written of devices that are not known yet.
+Status ClaimDriver::KeepFilesOf(const PreparedClaim& claim) const {
+  const auto is_unknown = [this](const ClaimedDevice& device) {
+    return Find(device.device) == nullptr;
+  };
+  if (options_.metadata_folder.empty() || std::ranges::any_of(claim.devices, is_unknown)) {
+    return Status::Ok();
+  }
+  return KeepMetadata(options_.metadata_folder, claim, options_.node,
+                      [this](const ClaimedDevice& device) { return AttributesOf(device); });
+}
+
+Status ClaimDriver::WriteMetadataSpec() const {
+  device::CdiSpec spec;
+  spec.kind = kMetadataCdiKind;
+  for (const auto& [uid, claim] : prepared_) {
+    if (!claim.ready) continue;
+    NOS_RETURN_IF_ERROR(KeepFilesOf(claim));
+    for (const MetadataFile& file : FilesOf(claim)) {
+      spec.devices[file.cdi_name];
+      spec.files[file.cdi_name].push_back({file.host_path, file.container_path});
+    }
+  }
+  if (spec.devices.empty()) return device::RemoveCdiSpec(options_.cdi_folder, kMetadataCdiKind);
+  return device::WriteCdiSpec(options_.cdi_folder, spec);
+}
+
+// REQUIRES: the device is known. As announced, and what a container sees of the instance.
+JsonObject ClaimDriver::AttributesOf(const ClaimedDevice& device) const {
+  const dra::DriverDevice& known = *Find(device.device);
+  JsonObject attributes = dra::AttributesOf(gpus_.at(known.gpu), {}, known.placement);
+  if (!device.instance_uuid.empty()) {
+    attributes["uuid"] = JsonObject{{"string", device.instance_uuid}};
+  }
+  if (device.instance) attributes["instanceId"] = JsonObject{{"int", *device.instance}};
+  return attributes;
+}
+
 void ClaimDriver::Unprepare(const kubelet::ClaimReference& claim, Unprepared done) {
+  const SteadyTime began = std::chrono::steady_clock::now();
   Status status;
   {
     const std::lock_guard lock(mutex_);
@@ -347,16 +419,57 @@ void ClaimDriver::Unprepare(const kubelet::ClaimReference& claim, Unprepared don
     } else if (preparing_.contains(claim.uid)) {
       status = Busy("the claim is being prepared");
     } else if (known != prepared_.end()) {
+      const PreparedClaim ended = known->second;
       PreparedClaims next = prepared_;
       next.erase(claim.uid);
       status = WriteCheckpoint(options_.checkpoint, next);
       if (status.ok()) prepared_ = std::move(next);
       // A device that nobody names any more does no harm.
       if (status.ok()) (void)WriteSpec();
+      if (status.ok() && !options_.metadata_folder.empty()) {
+        RemoveMetadata(options_.metadata_folder, ended);
+      }
     }
   }
+  Count("unprepare", status, began);
   others_.wake();
   done(status);
+}
+
+void ClaimDriver::Count(const char* operation, const Status& status, SteadyTime began) const {
+  if (others_.metrics == nullptr) return;
+  const MetricLabels labels{{"operation", operation}};
+  others_.metrics->Count(reconcile::kClaimOperations,
+                         {{"operation", operation}, {"result", status.ok() ? "ok" : "error"}});
+  others_.metrics->Observe(
+      reconcile::kClaimOperationDuration, labels,
+      std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began));
+  const std::lock_guard lock(mutex_);
+  CountPrepared();
+}
+
+void ClaimDriver::CountPrepared() const {
+  if (others_.metrics == nullptr) return;
+  others_.metrics->Set(reconcile::kPreparedClaims, {}, static_cast<double>(prepared_.size()));
+}
+
+void ClaimDriver::Discard(const std::string& device) {
+  int gpu = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const dra::DriverDevice* known = Find(device)) gpu = known->gpu;
+  }
+  if (gpu < 0) return;
+  // A queue that is full is asked again with the next call.
+  (void)others_.run(gpu, [this, device] {
+    const ClaimedDevice wanted{"", device};
+    const auto work = WorkFor("", wanted);
+    Status removed = work.status();
+    if (work.ok()) removed = RemoveDevice(*work, others_.held, others_.backend(work->gpu));
+    if (removed.ok() || removed.code() == Code::kConflict) return;
+    Log(LogLevel::kWarn, "failed to remove device with a fault",
+        {{"device", device}, {"error", removed.message()}});
+  });
 }
 
 void ClaimDriver::SetAllocated(std::map<std::string, AllocatedClaim> claims, Time now) {
@@ -377,6 +490,7 @@ void ClaimDriver::SetAllocated(std::map<std::string, AllocatedClaim> claims, Tim
       }
       if (creation.next > now) continue;
       creation.running = true;
+      creation.began = std::chrono::steady_clock::now();
       begin.push_back(claim);
     }
   }
@@ -389,11 +503,13 @@ void ClaimDriver::SetAllocated(std::map<std::string, AllocatedClaim> claims, Tim
 
 void ClaimDriver::Created(const std::string& uid, const AllocatedClaim& claim, const Status& status,
                           Time now) {
+  SteadyTime began;
   {
     const std::lock_guard lock(mutex_);
     const auto creation = creations_.find(uid);
     if (creation == creations_.end()) return;
     creation->second.running = false;
+    began = creation->second.began;
     const bool again = !status.ok() && IsTransient(status) &&
                        ++creation->second.failures < options_.creation_attempts;
     if (again) {
@@ -404,6 +520,7 @@ void ClaimDriver::Created(const std::string& uid, const AllocatedClaim& claim, c
       reports_.push_back({claim, status});
     }
   }
+  Count("create", status, began);
   others_.wake();
 }
 

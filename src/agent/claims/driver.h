@@ -26,9 +26,11 @@
 
 #include "agent/claims/allocated_claim.h"
 #include "agent/claims/checkpoint.h"
+#include "agent/claims/device_metadata.h"
 #include "agent/claims/make_device.h"
 #include "base/back_off.h"
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "device/backend.h"
 #include "device/cdi_spec.h"
 #include "device/driver_files.h"
@@ -40,10 +42,14 @@ namespace nos::agent {
 
 // The kind of the CDI specification with the devices of claims.
 inline constexpr const char* kClaimCdiKind = "nos.nebuly.com/claim";
+// Of the files with their metadata. It is a specification of its own, so that a former version of
+// the agent, which does not know these devices, does not remove them from under running pods.
+inline constexpr const char* kMetadataCdiKind = "nos.nebuly.com/claim-metadata";
 
 struct ClaimDriverOptions {
-  std::string node;        // also the name of the pool
-  std::string checkpoint;  // path
+  std::string node;               // also the name of the pool
+  std::string checkpoint;         // path
+  std::string metadata_folder{};  // of the files for containers; "": there are none
   std::string cdi_folder = "/var/run/cdi";
   device::HostFolders host{};
   // Transient failures of a creation before it is reported; pauses between them.
@@ -61,6 +67,7 @@ struct ClaimCollaborators {
   HeldDevices held;
   // Called when TakeReports has something, from any thread.
   std::function<void()> wake;
+  Metrics* metrics = nullptr;  // null: nothing is counted
 };
 
 // The result of creating the instances of an allocated claim.
@@ -92,6 +99,10 @@ class ClaimDriver final : public kubelet::DraDriver {
   // When SetAllocated has to be called again although nothing changed.
   std::optional<Time> NextDue() const;
 
+  // Destroys the instance of a device that no claim uses: it has a fault, and another may have
+  // none.
+  void Discard(const std::string& device);
+
   // True if schedulers have given away a device of this node.
   bool HasAllocated() const;
   // Removes the checkpoint and prepares nothing until Load(). Error: kUnavailable (a claim is
@@ -104,17 +115,23 @@ class ClaimDriver final : public kubelet::DraDriver {
 
  private:
   using Made = Result<std::vector<ClaimedDevice>>;
+  using SteadyTime = std::chrono::steady_clock::time_point;
+  struct Preparation {
+    SteadyTime began{};
+    std::vector<Prepared> waiters;
+  };
   struct Creation {
     std::vector<ClaimedDevice> devices;
     bool running = false;
+    SteadyTime began{};  // the attempt that runs
     int failures = 0;
     Time next{};  // attempt, unless running
   };
 
   void Begin(const kubelet::ClaimReference& claim, const Result<Json>& object);
-  Result<std::vector<ClaimedDevice>> Allocation(const kubelet::ClaimReference& claim,
-                                                const Result<Json>& object) const;
-  Status Record(const kubelet::ClaimReference& claim, const std::vector<ClaimedDevice>& devices);
+  Result<AllocatedClaim> Allocation(const kubelet::ClaimReference& claim,
+                                    const Result<Json>& object) const;
+  Status Record(const AllocatedClaim& claim);
   Status Publish(const std::string& uid, std::vector<ClaimedDevice> made);
   void End(const kubelet::ClaimReference& claim, const Made& made);
   void MakeAll(const std::string& uid, const std::vector<ClaimedDevice>& devices,
@@ -123,10 +140,17 @@ class ClaimDriver final : public kubelet::DraDriver {
   Result<DeviceWork> WorkFor(const std::string& uid, const ClaimedDevice& device) const;
   void AddClaimed(const std::vector<ClaimedDevice>& devices, DeviceWork& work) const;
   void Created(const std::string& uid, const AllocatedClaim& claim, const Status& status, Time now);
+  void Count(const char* operation, const Status& status, SteadyTime began) const;
+  void CountPrepared() const;
   const dra::DriverDevice* Find(const std::string& device) const;
   bool Overlap(const ClaimedDevice& a, const ClaimedDevice& b) const;
   // `complete`: with a device whose nodes cannot be read nothing is written.
   Status WriteSpec(bool complete = false) const;
+  std::vector<kubelet::PreparedDevice> AnswerFor(const std::string& uid) const;
+  std::vector<MetadataFile> FilesOf(const PreparedClaim& claim) const;
+  Status KeepFilesOf(const PreparedClaim& claim) const;
+  Status WriteMetadataSpec() const;
+  JsonObject AttributesOf(const ClaimedDevice& device) const;
 
   const ClaimDriverOptions options_;
   const ClaimCollaborators others_;
@@ -135,7 +159,7 @@ class ClaimDriver final : public kubelet::DraDriver {
   std::map<int, dra::GpuOfDriver> gpus_;
   std::map<std::string, dra::DriverDevice, std::less<>> devices_;  // by name
   PreparedClaims prepared_;                                        // as in the checkpoint
-  std::map<std::string, std::vector<Prepared>> preparing_;         // by uid: who waits
+  std::map<std::string, Preparation> preparing_;                   // by uid
   std::map<std::string, AllocatedClaim> allocated_;                // by uid
   std::map<std::string, Creation> creations_;                      // by uid
   std::vector<CreationReport> reports_;

@@ -332,6 +332,83 @@ TEST_F(ClaimDriverTest, CreatesInstancesBeforePodsAreBound) {
   EXPECT_EQ(created_, 1);
 }
 
+class ClaimMetadataTest : public ClaimTest {
+ protected:
+  ClaimMetadataTest() {
+    std::filesystem::create_directory(root_ / "files");
+    Begin();
+  }
+  // The agent starts (again), with files for containers.
+  void Begin() {
+    ClaimDriverOptions options = Options();
+    options.metadata_folder = root_ / "files/metadata";
+    driver_ = std::make_unique<ClaimDriver>(options, Collaborators());
+    ASSERT_TRUE(driver_->Load().ok());
+    driver_->SetGpus(Facts());
+  }
+  // `pod_claim`: the annotation of a claim that was made from a template.
+  void AllocateFromTemplate(const std::string& name, const std::string& pod_claim) {
+    Allocate(name, {Device(0, "3g.40gb", 4)});
+    Json claim = *api_.Find("resourceclaims", "team/" + name);
+    MakeObject(claim, "metadata", "annotations")["resource.kubernetes.io/pod-claim-name"] =
+        pod_claim;
+    api_.Put(claim);
+  }
+  std::string SpecText() const {
+    return ReadFile(root_ / "cdi/nos.nebuly.com-claim-metadata.json").value_or("");
+  }
+  std::filesystem::path FileOf(const std::string& claim) const {
+    return root_ / "files/metadata" / (claim + "-uid-slice.json");
+  }
+};
+
+TEST_F(ClaimMetadataTest, DescribesDevicesToContainers) {
+  AllocateFromTemplate("a", "gpu");
+  ASSERT_EQ(Prepare("a"), "ok");
+  ASSERT_EQ(answer_.size(), 1U);
+  EXPECT_EQ(answer_[0].cdi_ids.back(), "nos.nebuly.com/claim-metadata=a-uid-slice");
+  EXPECT_THAT(SpecText(), HasSubstr("/var/run/kubernetes.io/dra-device-attributes/"
+                                    "resourceclaimtemplates/gpu/slice/"
+                                    "gpu.nos.nebuly.com-metadata.json"));
+  const std::string text = ReadFile(FileOf("a")).value_or("");
+  const auto first = ParseJson(text.substr(0, text.find('\n')));
+  ASSERT_TRUE(first.ok()) << text;
+  EXPECT_EQ(FindString(*first, "apiVersion"), "metadata.resource.k8s.io/v1beta1");
+  EXPECT_EQ(FindString(*first, "podClaimName"), "gpu");
+  const Json& device = first->at("requests").as_array()[0].at("devices").as_array()[0];
+  EXPECT_EQ(FindString(device, "name"), Device(0, "3g.40gb", 4));
+  EXPECT_EQ(FindString(device, "attributes", "profile", "string"), "3g.40gb");
+  EXPECT_EQ(FindString(device, "attributes", "uuid", "string"),
+            gpus_.ListInstances(0)->front().uuid);
+  // Containers may restart after the agent, and after the file was lost.
+  std::filesystem::remove(FileOf("a"));
+  Begin();
+  ASSERT_TRUE(driver_->KeepSpec().ok());
+  EXPECT_EQ(ReadFile(FileOf("a")).value_or(""), text);
+  EXPECT_EQ(Unprepare("a"), "ok");
+  EXPECT_FALSE(std::filesystem::exists(FileOf("a")));
+  EXPECT_EQ(SpecText(), "");
+}
+
+// Anybody may annotate a claim of his own.
+TEST_F(ClaimMetadataTest, TakesNoPathFromAnAnnotation) {
+  AllocateFromTemplate("a", "../../../etc");
+  ASSERT_EQ(Prepare("a"), "ok");
+  EXPECT_THAT(SpecText(), HasSubstr("dra-device-attributes/resourceclaims/a/slice/"));
+}
+
+// The API server compares the bytes of opaque parameters: a number that is read and written again
+// may have others.
+TEST_F(ClaimDriverTest, WritesConditionsWithoutTheAllocation) {
+  Allocate("a", {Device(0, "3g.40gb", 4)});
+  const AllocatedClaim claim = Seen().at("a-uid");
+  kube::Client client(api_);
+  ASSERT_TRUE(WriteCreated(client, kClaimNode, claim, Status::Ok(), Time()).ok());
+  const Json& written = api_.writes.back().body;
+  EXPECT_EQ(written.at("status").as_object().size(), 1U) << WriteJson(written);
+  EXPECT_EQ(FindString(written, "metadata", "resourceVersion"), claim.resource_version);
+}
+
 TEST_F(ClaimDriverTest, ReportsAnInstanceThatCannotBeCreated) {
   fault_ = [](const device::SimAttempt&) { return device::SimFault::kFails; };
   Allocate("a", {Device(0, "3g.40gb", 4)});

@@ -163,4 +163,26 @@ Result<MadeDevice> MakeDevice(const DeviceWork& work, const HeldDevices& held,
   return Internal(fmt::format("GPU {} does not settle", work.gpu));
 }
 
+Status RemoveDevice(const DeviceWork& work, const HeldDevices& held, device::Backend& backend) {
+  NOS_ASSIGN(const std::set<std::string> holds, held());
+  NOS_ASSIGN(const Scene scene, Observe(work, holds, backend));
+  const auto made = FindMade(work, scene);
+  if (!made) return Status::Ok();
+  for (const device::GpuInstance& instance : scene.instances) {
+    if (instance.uuid != made->instance_uuid) continue;
+    if (scene.used.contains(instance.uuid)) {
+      return {Code::kConflict, fmt::format("a claim or pod uses {}", instance.uuid)};
+    }
+    const Operation operation{Operation::Kind::kDestroy,
+                              work.gpu,
+                              instance.profile,
+                              instance.start,
+                              instance.id,
+                              instance.uuid};
+    Log(LogLevel::kInfo, "changing GPU for claims", {{"operation", operation.ToString()}});
+    NOS_RETURN_IF_ERROR(device::Apply(operation, backend).Within(operation.ToString()));
+  }
+  return Status::Ok();
+}
+
 }  // namespace nos::agent

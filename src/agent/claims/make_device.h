@@ -44,4 +44,8 @@ using HeldDevices = std::function<Result<std::set<std::string>>()>;
 Result<MadeDevice> MakeDevice(const DeviceWork& work, const HeldDevices& held,
                               device::Backend& backend);
 
+// Destroys the instance of `work.wanted`, if there is one. Idempotent. Errors: kConflict (a claim
+// or pod uses it), and those of the driver and of `held`.
+Status RemoveDevice(const DeviceWork& work, const HeldDevices& held, device::Backend& backend);
+
 }  // namespace nos::agent

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,12 +13,15 @@ namespace nos::agent {
 namespace {
 
 constexpr int kApiThreads = 4;
+constexpr Duration kEventTimeout = std::chrono::seconds(2);
 
 ClaimDriverOptions DriverOptions(const ClaimServiceOptions& options) {
   ClaimDriverOptions driver;
   driver.node = options.node;
   driver.checkpoint =
       options.plugins + "/" + std::string(dra::kNosDriver) + "/prepared-claims.json";
+  driver.metadata_folder =
+      options.plugins + "/" + std::string(dra::kNosDriver) + "/device-metadata";
   driver.cdi_folder = options.cdi_folder;
   driver.host = options.host;
   return driver;
@@ -61,7 +65,7 @@ ClaimService::ClaimService(ClaimServiceOptions options, ClaimServiceCollaborator
                  return queues_.Run(gpu, std::move(task));
                },
                [this](int gpu) -> device::Backend& { return queues_.BackendOf(gpu); },
-               [this] { return HeldBy(others_.pod_resources); }, others_.wake}),
+               [this] { return HeldBy(others_.pod_resources); }, others_.wake, others_.metrics}),
       queues_(others_.make_backend),
       workers_(std::make_unique<kube::Workers>(others_.transport, kApiThreads)) {}
 
@@ -108,8 +112,11 @@ Time ClaimService::Step(Time now) {
   // 2. Create the instances of claims that schedulers have allocated.
   FollowClaims(now);
   WriteReports(now);
+  FollowFaults(now);
   // 3. Announce the GPUs, or the end of that.
-  if (problem_ = UpdateSlices(now, wanted); !problem_.ok()) {
+  problem_ = UpdateSlices(now, wanted);
+  PublishHealth(now);
+  if (!problem_.ok()) {
     Log(LogLevel::kWarn, "failed to update ResourceSlices", {{"error", problem_.message()}});
     return now + options_.retry;
   }
@@ -182,10 +189,7 @@ dra::GpuOfDriver ClaimService::FactsOf(const device::GpuInfo& info) const {
   }
   gpu.pci_bus_id = device::PciBusIdOf(info.uuid, options_.host);
   if (!info.problem.empty()) gpu.fault = "NotReadable";
-  if (others_.health == nullptr) return gpu;
-  for (const device::HealthCondition& fault : others_.health->Conditions()) {
-    if (fault.gpu == info.index && !fault.instance && fault.Disables()) gpu.fault = fault.Reason();
-  }
+  faults_.AddTo(gpu);
   return gpu;
 }
 
@@ -211,6 +215,7 @@ Status ClaimService::ReadGpus() {
     gpus.back().fault = "NotFound";
   }
   gpus_ = std::move(gpus);
+  publish_next_ = {};
   driver_.SetGpus(gpus_);
   return Status::Ok();
 }
@@ -226,14 +231,57 @@ void ClaimService::FollowClaims(Time now) {
   driver_.SetAllocated(std::move(allocated), now);
 }
 
+// Instances with a fault are destroyed once no claim uses them.
+void ClaimService::FollowFaults(Time now) {
+  const PreparedClaims prepared = driver_.prepared();
+  std::vector<device::HealthCondition> conditions;
+  if (others_.health != nullptr) conditions = others_.health->Conditions();
+  if (conditions != faults_.conditions()) publish_next_ = now;
+  faults_.Update(std::move(conditions), prepared, gpus_);
+  const std::vector<std::string> unused = faults_.Unused(prepared);
+  std::erase_if(discard_next_, [&](const auto& entry) {
+    return std::ranges::find(unused, entry.first) == unused.end();
+  });
+  for (const std::string& device : unused) {
+    Time& next = discard_next_[device];
+    if (next > now) continue;
+    next = now + options_.retry;
+    driver_.Discard(device);
+  }
+}
+
+// The kubelet forgets the health of devices that it does not get again.
+void ClaimService::PublishHealth(Time now) {
+  if (publish_next_ > now) return;
+  publish_next_ = now + options_.poll;
+  server_->PublishHealth(options_.node, faults_.HealthOf(gpus_), now, 3 * options_.poll);
+}
+
 // A report that cannot be written is made again.
 void ClaimService::WriteReports(Time now) {
   for (const CreationReport& report : driver_.TakeReports()) {
     const Status written = WriteCreated(client_, options_.node, report.claim, report.status, now);
-    if (written.ok()) continue;
+    if (written.ok()) {
+      AnnounceFailure(report, now);
+      continue;
+    }
     Log(LogLevel::kWarn, "failed to write conditions of ResourceClaim",
         {{"claim", report.claim.ns + "/" + report.claim.name}, {"error", written.message()}});
   }
+}
+
+void ClaimService::AnnounceFailure(const CreationReport& report, Time now) {
+  if (report.status.ok()) return;
+  std::vector<std::string> devices;
+  for (const ClaimedDevice& device : report.claim.devices) devices.push_back(device.device);
+  kube::Client hasty = client_.Within(kEventTimeout);
+  events_.Record(
+      hasty,
+      {"ResourceClaim", report.claim.ns, report.claim.name, report.claim.uid, "resource.k8s.io/v1"},
+      kube::EventType::kWarning, "DeviceNotCreated",
+      fmt::format("Failed to create {} on Node {}: {}", Join(devices, ", "), options_.node,
+                  report.status.message()),
+      now);
 }
 
 // A kubelet is updated after the node was drained, so the version of the last read counts while the
@@ -258,8 +306,7 @@ Status ClaimService::UpdateSlices(Time now, const Wanted& wanted) {
   withdrawn_ = false;
   // A pod that is bound before the kubelet knows the driver waits for the kubelet's next attempt.
   NOS_RETURN_IF_ERROR(server_->Registration());
-  std::vector<device::HealthCondition> health;
-  if (others_.health != nullptr) health = others_.health->Conditions();
+  const std::vector<device::HealthCondition>& health = faults_.conditions();
   if (read_.next > now && read_.node_uid == wanted.node_uid && read_.health == health) {
     return Status::Ok();
   }
@@ -268,7 +315,7 @@ Status ClaimService::UpdateSlices(Time now, const Wanted& wanted) {
   const std::string version = files.ok() ? files->version : "";
   const dra::NodeOfDriver node{options_.node, wanted.node_uid, version, ServesExtendedResources()};
   NOS_RETURN_IF_ERROR(slices_.Publish(client_, node, gpus_));
-  read_ = {now + options_.poll, wanted.node_uid, std::move(health)};
+  read_ = {now + options_.poll, wanted.node_uid, health};
   return Status::Ok();
 }
 

@@ -6,9 +6,11 @@
 #include "agent/claim_service.h"
 #include "agent/claims/fixture_test.h"
 #include "device/forwarding_backend.h"
+#include "device/mig_parts.h"
 #include "device/shared_backend.h"
 #include "kubelet/testing/dra_kubelet.h"
 #include "kubelet/testing/fake_kubelet.h"
+#include "reconcile/testing/scene.h"
 
 namespace nos::agent {
 namespace {
@@ -86,6 +88,7 @@ class ClaimServiceTest : public ClaimTest {
     others.gpus = [this] { return shared_.ListGpus(); };
     others.make_backend = [this] { return std::make_unique<View>(shared_); };
     others.health = &health_;
+    others.metrics = &metrics_;
     others.wake = [this] {
       const std::lock_guard lock(woken_mutex_);
       woken_ = true;
@@ -165,6 +168,7 @@ class ClaimServiceTest : public ClaimTest {
   device::SharedBackend shared_{gpus_};
   kubelet::FakeKubelet pods_;
   device::GpuHealth health_;
+  Metrics metrics_;
   Time now_{seconds(1'000'000)};
   std::mutex woken_mutex_;
   std::condition_variable changed_;
@@ -249,6 +253,70 @@ TEST_F(ClaimServiceTest, TaintsUnhealthyGpus) {
   now_ += seconds(60);
   EXPECT_TRUE(Until([&] { return Has(WriteJson(Slices().back()), "NotReadable"); }));
   EXPECT_EQ(Slices().size(), 3U) << "allocated devices stay in the slice";
+}
+
+// The instance is not used again: a new one may have no fault.
+TEST_F(ClaimServiceTest, ReplacesInstancesWithFaults) {
+  StartService();
+  service_->Use(true, "node-uid");
+  ASSERT_TRUE(Until([&] { return Slices().size() == 3; }));
+  const std::string device = Device(0, "3g.40gb", 4);
+  AllocateLocked("a", device);
+  ASSERT_TRUE(Until([&] { return Has(ClaimText("a"), "DeviceReady"); }));
+  ASSERT_TRUE(kubelet_.Prepare({Reference("a")})->at("a-uid").ok());
+  const auto unhealthy = [&] {
+    std::vector<std::string> names;
+    const auto health = kubelet_.Health();
+    EXPECT_TRUE(health.ok()) << health.status().message();
+    for (const kubelet::DeviceHealth& one : health.value_or({})) {
+      if (!one.healthy) names.push_back(one.device + ": " + one.message);
+    }
+    return names;
+  };
+  EXPECT_THAT(unhealthy(), testing::IsEmpty());
+  const auto instances = gpus_.ListInstances(0);
+  ASSERT_EQ(instances->size(), 1U);
+  device::HealthCondition fault;
+  fault.instance = device::DriverIdOf(instances->front().id);
+  fault.xid = 94;
+  fault.message = "replace it";
+  health_.Add(fault);
+  // 1. While a pod uses it, it is unhealthy and no other pod gets it.
+  EXPECT_TRUE(Until([&] { return Has(WriteJson(Slices()[1]), "Xid94"); }));
+  EXPECT_EQ(CountOf(WriteJson(Slices()[1]), "Xid94"), 1U) << "of this device only";
+  EXPECT_THAT(unhealthy(), testing::ElementsAre(device + ": replace it"));
+  EXPECT_TRUE(Never([&] { return Instances(0) != "3g.40gb@4"; }));
+  // 2. Then it goes, and with it the fault, which the driver's backend clears.
+  EXPECT_TRUE(kubelet_.Unprepare({Reference("a")})->at("a-uid").ok());
+  EXPECT_TRUE(Until([&] { return Instances(0).empty(); }));
+  health_.ClearInstance(0, *fault.instance);
+  EXPECT_TRUE(Until([&] { return !Has(WriteJson(Slices()[1]), "Xid94"); }));
+  EXPECT_THAT(unhealthy(), testing::IsEmpty());
+}
+
+TEST_F(ClaimServiceTest, CountsOperationsAndAnnouncesFailures) {
+  StartService();
+  service_->Use(true, "node-uid");
+  ASSERT_TRUE(Until([&] { return Slices().size() == 3; }));
+  fault_ = [](const device::SimAttempt&) { return device::SimFault::kFails; };
+  AllocateLocked("a", Device(0, "3g.40gb", 4));
+  ASSERT_TRUE(Until([&] { return Has(ClaimText("a"), "CreationFailed"); }));
+  const auto events = [this] {
+    const std::lock_guard lock(locked_.mutex());
+    return reconcile::testing::EventsOf(api_);
+  };
+  EXPECT_TRUE(Until([&] { return Has(events(), "DeviceNotCreated"); })) << events();
+  EXPECT_THAT(events(),
+              HasSubstr("Failed to create " + Device(0, "3g.40gb", 4) + " on Node gpu-1"));
+  fault_ = nullptr;
+  AllocateLocked("b", Device(1, "3g.40gb", 4));
+  ASSERT_TRUE(kubelet_.Prepare({Reference("b")})->at("b-uid").ok());
+  const std::string text = metrics_.Text();
+  EXPECT_THAT(text,
+              HasSubstr("nos_agent_claim_operations_total{operation=\"prepare\",result=\"ok\"} 1"));
+  EXPECT_THAT(
+      text, HasSubstr("nos_agent_claim_operations_total{operation=\"create\",result=\"error\"} 5"));
+  EXPECT_THAT(text, HasSubstr("nos_agent_prepared_claims 1"));
 }
 
 // An older kubelet would start the container without the device.

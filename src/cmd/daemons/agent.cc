@@ -252,6 +252,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
     return std::make_unique<device::NvmlBackend>(*library, catalogue, &watcher);
   };
   collaborators.health = &health;
+  collaborators.metrics = &metrics;
   collaborators.wake = [&] { claims_bell.Ring(); };
   agent::ClaimService claims(ClaimOptionsOf(flags, config), collaborators);
   // Claims that are left from when they were enabled are served until they end.

@@ -61,8 +61,14 @@ Status Failed(std::string_view what, const std::string& path) {
 Json ToJson(const CdiSpec& spec) {
   JsonArray devices;
   for (const auto& [name, nodes] : spec.devices) {
-    devices.push_back(
-        JsonObject{{"name", name}, {"containerEdits", {{"deviceNodes", DeviceNodes(nodes)}}}});
+    JsonObject edits;
+    if (!nodes.empty()) edits["deviceNodes"] = DeviceNodes(nodes);
+    if (const auto files = spec.files.find(name); files != spec.files.end()) {
+      JsonArray mounts;
+      for (const DriverFile& file : files->second) mounts.push_back(Mount(file));
+      edits["mounts"] = std::move(mounts);
+    }
+    devices.push_back(JsonObject{{"name", name}, {"containerEdits", std::move(edits)}});
   }
   // NVIDIA's container runtime adds the GPUs that this variable names. Images may set it to "all".
   JsonArray mounts;

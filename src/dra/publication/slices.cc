@@ -50,6 +50,40 @@ JsonObject MemoryOf(int64_t mib) {
   return {{"memory", JsonObject{{"value", Quantity::FromValue(mib << 20).ToBinaryString()}}}};
 }
 
+JsonObject DeviceJson(const DriverDevice& device, const GpuOfDriver& gpu, const NodeOfDriver& node,
+                      const SliceRules& rules) {
+  JsonObject out = {{"name", device.name},
+                    {"attributes", AttributesOf(gpu, node, device.placement)}};
+  const int64_t memory =
+      device.placement ? gpu.model->profile(device.placement->profile).memory_mib : gpu.memory_mib;
+  if (memory > 0) out["capacity"] = MemoryOf(memory);
+  if (HasPlacements(gpu)) {
+    const CounterAmounts used =
+        device.placement ? CountersOf(*gpu.model, *device.placement) : CountersOfGpu(*gpu.model);
+    out["consumesCounters"] = JsonArray{
+        JsonObject{{"counterSet", CounterSetName(gpu.index)}, {"counters", Counters(used)}}};
+  }
+  const auto own = gpu.device_faults.find(device.name);
+  const std::string& fault =
+      gpu.fault.empty() && own != gpu.device_faults.end() ? own->second : gpu.fault;
+  if (!fault.empty()) {
+    out["taints"] =
+        JsonArray{JsonObject{{"key", kUnhealthyTaint}, {"value", fault}, {"effect", "NoSchedule"}}};
+  }
+  if (rules.binding_conditions) {
+    out["bindsToNode"] = true;
+    out["bindingConditions"] = JsonArray{Json(kCreated)};
+    out["bindingFailureConditions"] = JsonArray{Json(kCreationFailed)};
+  }
+  return out;
+}
+
+JsonObject CounterSetOf(const GpuOfDriver& gpu) {
+  return {{"name", CounterSetName(gpu.index)}, {"counters", Counters(CountersOfGpu(*gpu.model))}};
+}
+
+}  // namespace
+
 JsonObject AttributesOf(const GpuOfDriver& gpu, const NodeOfDriver& node,
                         const std::optional<gpu::Placement>& placement) {
   JsonObject attributes;
@@ -68,37 +102,6 @@ JsonObject AttributesOf(const GpuOfDriver& gpu, const NodeOfDriver& node,
   if (!gpu.pcie_root.empty()) attributes["resource.kubernetes.io/pcieRoot"] = Text(gpu.pcie_root);
   return attributes;
 }
-
-JsonObject DeviceJson(const DriverDevice& device, const GpuOfDriver& gpu, const NodeOfDriver& node,
-                      const SliceRules& rules) {
-  JsonObject out = {{"name", device.name},
-                    {"attributes", AttributesOf(gpu, node, device.placement)}};
-  const int64_t memory =
-      device.placement ? gpu.model->profile(device.placement->profile).memory_mib : gpu.memory_mib;
-  if (memory > 0) out["capacity"] = MemoryOf(memory);
-  if (HasPlacements(gpu)) {
-    const CounterAmounts used =
-        device.placement ? CountersOf(*gpu.model, *device.placement) : CountersOfGpu(*gpu.model);
-    out["consumesCounters"] = JsonArray{
-        JsonObject{{"counterSet", CounterSetName(gpu.index)}, {"counters", Counters(used)}}};
-  }
-  if (!gpu.fault.empty()) {
-    out["taints"] = JsonArray{
-        JsonObject{{"key", kUnhealthyTaint}, {"value", gpu.fault}, {"effect", "NoSchedule"}}};
-  }
-  if (rules.binding_conditions) {
-    out["bindsToNode"] = true;
-    out["bindingConditions"] = JsonArray{Json(kCreated)};
-    out["bindingFailureConditions"] = JsonArray{Json(kCreationFailed)};
-  }
-  return out;
-}
-
-JsonObject CounterSetOf(const GpuOfDriver& gpu) {
-  return {{"name", CounterSetName(gpu.index)}, {"counters", Counters(CountersOfGpu(*gpu.model))}};
-}
-
-}  // namespace
 
 std::string DeviceNameOf(int gpu) { return fmt::format("gpu-{}", gpu); }
 

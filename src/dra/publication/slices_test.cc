@@ -125,6 +125,25 @@ TEST(GpuSlicesTest, StaysWithinTheLimitsOfTheApi) {
   }
 }
 
+TEST(GpuSlicesTest, TaintsOneDeviceForAFaultOfItsInstance) {
+  GpuOfDriver gpu = H100();
+  gpu.device_faults = {{"gpu-0-mig-1g10gb-19-2", "Xid94"}};
+  const auto tainted = [](const GpuOfDriver& of) {
+    std::vector<std::string> names;
+    for (const JsonObject& spec : SliceSpecs(kNode, {of}, {.combined = true})) {
+      for (const Json& device : spec.at("devices").as_array()) {
+        if (Find(device, "taints") == nullptr) continue;
+        names.emplace_back(FindString(device, "name"));
+        EXPECT_EQ(FindString(device.at("taints").as_array()[0], "value"), "Xid94");
+      }
+    }
+    return names;
+  };
+  EXPECT_EQ(tainted(gpu), std::vector<std::string>{"gpu-0-mig-1g10gb-19-2"});
+  gpu.fault = "Xid94";
+  EXPECT_EQ(tainted(gpu).size(), DevicesOf(gpu).size());
+}
+
 TEST(GpuSlicesTest, SaysWhatUsersSelectBy) {
   GpuOfDriver gpu = H100();
   gpu.pci_bus_id = "0000:17:00.0";

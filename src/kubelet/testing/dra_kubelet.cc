@@ -1,11 +1,14 @@
 #include "kubelet/testing/dra_kubelet.h"
 
 #include <dra.pb.h>
+#include <drahealth.pb.h>
 #include <pluginregistration.pb.h>
+#include <poll.h>
 
 #include <chrono>
 
 #include "kubelet/grpc_call.h"
+#include "kubelet/grpc_connection.h"
 #include "kubelet/unix_socket.h"
 
 namespace nos::kubelet {
@@ -91,6 +94,35 @@ Result<std::map<std::string, Status>> DraKubelet::Unprepare(
         uid, answer.error().empty() ? Status::Ok() : Status(Code::kInternal, answer.error()));
   }
   return statuses;
+}
+
+Result<std::vector<DeviceHealth>> DraKubelet::Health(const std::string& version) {
+  NOS_ASSIGN(UniqueFd fd, ConnectUnix(endpoint_));
+  GrpcConnection grpc(std::move(fd), GrpcConnection::Side::kClient, {});
+  const std::string method = "/" + version + ".DRAResourceHealth/NodeWatchResources";
+  const int32_t stream = grpc.Request(method, "", "99999S");
+  for (;;) {
+    NOS_RETURN_IF_ERROR(grpc.Flush());
+    NOS_ASSIGN(const auto message, TakeMessage(grpc.Find(stream)->received, 1 << 20));
+    if (message) {
+      drahealth::NodeWatchResourcesResponse response;
+      if (!response.ParseFromString(*message)) return Invalid("no NodeWatchResourcesResponse");
+      std::vector<DeviceHealth> devices;
+      for (const drahealth::DeviceHealth& device : response.devices()) {
+        devices.push_back({device.device().device_name(), device.health() == drahealth::HEALTHY,
+                           device.message()});
+      }
+      return devices;
+    }
+    if (grpc.Find(stream)->ended)
+      return Status(Code::kUnimplemented, grpc.Find(stream)->grpc_message);
+    pollfd ready{grpc.fd(), POLLIN, 0};
+    const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience.timeout);
+    if (poll(&ready, 1, static_cast<int>(patience.count())) == 0) {
+      return Status(Code::kDeadline, "no message came");
+    }
+    NOS_RETURN_IF_ERROR(grpc.Read());
+  }
 }
 
 }  // namespace nos::kubelet

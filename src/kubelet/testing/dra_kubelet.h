@@ -31,6 +31,9 @@ class DraKubelet {
   Result<std::map<std::string, Status>> Unprepare(const std::vector<ClaimReference>& claims,
                                                   const std::string& version = "v1");
 
+  // Waits for what a watch of the devices' health gets first. `version`: "v1alpha1" or "v1".
+  Result<std::vector<DeviceHealth>> Health(const std::string& version = "v1");
+
  private:
   std::string registry_, type_, name_, endpoint_;
   std::vector<std::string> versions_;

@@ -1,0 +1,78 @@
+#include "agent/claims/device_faults.h"
+
+#include <algorithm>
+
+namespace nos::agent {
+
+using device::HealthCondition;
+
+void DeviceFaults::Update(std::vector<HealthCondition> conditions, const PreparedClaims& prepared,
+                          const std::vector<dra::GpuOfDriver>& gpus) {
+  conditions_ = std::move(conditions);
+  for (const auto& [uid, claim] : prepared) {
+    for (const ClaimedDevice& device : claim.devices) {
+      const auto gpu = std::ranges::find(gpus, device.gpu_uuid, &dra::GpuOfDriver::uuid);
+      if (gpu == gpus.end() || !device.instance) continue;
+      devices_[{gpu->index, *device.instance}] = device.device;
+    }
+  }
+}
+
+std::string DeviceFaults::DeviceOf(const HealthCondition& condition) const {
+  if (!condition.instance) return "";
+  const auto found = devices_.find({condition.gpu, *condition.instance});
+  return found == devices_.end() ? "" : found->second;
+}
+
+const HealthCondition* DeviceFaults::FaultOf(int gpu) const {
+  const auto found = std::ranges::find_if(conditions_, [&](const HealthCondition& condition) {
+    return condition.gpu == gpu && !condition.instance && condition.Disables();
+  });
+  return found == conditions_.end() ? nullptr : &*found;
+}
+
+const HealthCondition* DeviceFaults::FaultOf(const std::string& device) const {
+  const auto found = std::ranges::find_if(conditions_, [&](const HealthCondition& condition) {
+    return condition.Disables() && DeviceOf(condition) == device;
+  });
+  return found == conditions_.end() ? nullptr : &*found;
+}
+
+void DeviceFaults::AddTo(dra::GpuOfDriver& gpu) const {
+  if (const HealthCondition* fault = FaultOf(gpu.index)) gpu.fault = fault->Reason();
+  for (const HealthCondition& condition : conditions_) {
+    const std::string device = DeviceOf(condition);
+    if (condition.gpu != gpu.index || device.empty() || !condition.Disables()) continue;
+    gpu.device_faults[device] = condition.Reason();
+  }
+}
+
+std::vector<kubelet::DeviceHealth> DeviceFaults::HealthOf(
+    const std::vector<dra::GpuOfDriver>& gpus) const {
+  std::vector<kubelet::DeviceHealth> health;
+  for (const dra::GpuOfDriver& gpu : gpus) {
+    for (const dra::DriverDevice& device : dra::DevicesOf(gpu)) {
+      kubelet::DeviceHealth& one = health.emplace_back(kubelet::DeviceHealth{device.name});
+      const HealthCondition* fault = FaultOf(gpu.index);
+      if (fault == nullptr) fault = FaultOf(device.name);
+      one.healthy = fault == nullptr && gpu.fault.empty();
+      if (!one.healthy) one.message = fault != nullptr ? fault->message : gpu.fault;
+    }
+  }
+  return health;
+}
+
+std::vector<std::string> DeviceFaults::Unused(const PreparedClaims& prepared) const {
+  std::vector<std::string> unused;
+  for (const HealthCondition& condition : conditions_) {
+    std::string device = DeviceOf(condition);
+    if (device.empty() || !condition.Disables()) continue;
+    const bool used = std::ranges::any_of(prepared, [&](const auto& claim) {
+      return std::ranges::count(claim.second.devices, device, &ClaimedDevice::device) > 0;
+    });
+    if (!used) unused.push_back(std::move(device));
+  }
+  return unused;
+}
+
+}  // namespace nos::agent
