@@ -13,7 +13,7 @@ NOS_FLAGS_KUBE_CONTROLLER_MANAGER+=" --controllers=serviceaccount-controller"
 NOS_FLAGS_KUBE_CONTROLLER_MANAGER+=",persistentvolume-binder-controller --pvclaimbinder-sync-period=500ms"
 # Left out of the comparison: what later versions changed (docs/scheduler-differences.md).
 own=()
-[ "$minor" -lt 36 ] || own=(--no-resizes)
+if [ "$minor" -lt 33 ] || [ "$minor" -ge 36 ]; then own=(--no-resizes); fi
 [ "$minor" -ne 37 ] || NOS_FLAGS_KUBE_SCHEDULER+=" --feature-gates=StorageCapacityScoring=false"
 start_pair
 "$binary" --config "$of_nos" --plane "$dir" "${own[@]}" "$@"

@@ -4,7 +4,26 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace nos::differential {
+
+namespace {
+
+// Kubernetes 1.31 names the taint in the reason: "1 node(s) had untolerated taint {a: b}, 2 node(s)
+// had untolerated taint {c: }". Later versions count such nodes together.
+void MergeTaints(std::vector<std::string>& parts) {
+  constexpr std::string_view kNamed = " node(s) had untolerated taint {";
+  int64_t nodes = 0;
+  std::erase_if(parts, [&](const std::string& part) {
+    const size_t at = part.find(kNamed);
+    if (at != std::string::npos) nodes += ParseInt(part.substr(0, at)).value_or(0);
+    return at != std::string::npos;
+  });
+  if (nodes > 0) parts.push_back(fmt::format("{} node(s) had untolerated taint(s)", nodes));
+}
+
+}  // namespace
 
 std::vector<std::string> ReasonsOf(std::string_view message) {
   std::vector<std::string> parts;
@@ -25,6 +44,7 @@ std::vector<std::string> ReasonsOf(std::string_view message) {
     if (end == std::string_view::npos) break;
     message.remove_prefix(end + 2);
   }
+  MergeTaints(parts);
   std::sort(parts.begin() + 1, parts.end());
   return parts;
 }
