@@ -46,6 +46,7 @@ struct ClaimServiceOptions {
   device::HostFolders host{};
   Duration poll = std::chrono::seconds(30);          // of GPUs and slices
   Duration retry = std::chrono::seconds(5);          // after an error
+  Duration health = std::chrono::seconds(10);        // kubelets 1.34 and 1.35 forget it after 30 s
   Duration relist_every = std::chrono::minutes(10);  // of claims
 };
 
@@ -100,7 +101,7 @@ class ClaimService final : public ClaimInterface {
   void AnnounceFailure(const CreationReport& report, Time now);
   dra::GpuOfDriver FactsOf(const device::GpuInfo& info) const;
   void FollowFaults(Time now);
-  void PublishHealth(Time now);
+  void PublishHealth(Time now, bool gpus_are_read);
 
   const ClaimServiceOptions options_;
   const ClaimServiceCollaborators others_;

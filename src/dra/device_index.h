@@ -41,6 +41,8 @@ std::vector<std::string> SpecClaimKeysOf(const cluster::Pod& pod);
 bool IsReservedFor(const ResourceClaim& claim, const cluster::Pod& pod);
 // True if the PodGroup of the pod (scheduling.k8s.io) is a user of the claim.
 bool IsReservedForGroupOf(const ResourceClaim& claim, const cluster::Pod& pod);
+// ClaimConsumer::resource of a pod.
+inline constexpr const char* kPodConsumer = "pods";
 // The user that has to be entered for the pod: its PodGroup if that names the claim as the pod
 // does.
 ClaimConsumer ConsumerFor(const ResourceClaim& claim, const cluster::Pod& pod,

@@ -78,17 +78,19 @@ Status ReadAllocatedClaim(const std::string& pool, JsonSource json, AllocatedCla
 }
 
 // Patches one field: the API server compares the bytes of opaque parameters in the allocation, and
-// a number that was read and written again may have others (1.5, 1.5E0).
-Status WriteCreated(kube::Client& client, const std::string& pool, const AllocatedClaim& claim,
-                    const Status& created, Time now) {
+// a number that was read and written again may have others (1.5, 1.5E0). If they were stored with
+// spaces or with <, > or &, the API server writes others itself for a patch, and refuses that.
+Result<bool> WriteCreated(kube::Client& client, const std::string& pool,
+                          const AllocatedClaim& claim, const Status& created, Time now) {
   auto read = client.Get(kResourceClaims, claim.ns, claim.name);
   if (!read.ok()) {
-    return read.status().code() == Code::kNotFound ? Status::Ok() : read.status();
+    if (read.status().code() == Code::kNotFound) return false;
+    return read.status();
   }
   const Json object = std::move(read).value();
   AllocatedClaim stored;
   NOS_RETURN_IF_ERROR(ReadAllocatedClaim(pool, JsonSource(object), stored));
-  if (stored.uid != claim.uid || !SameDevices(stored.devices, claim.devices)) return Status::Ok();
+  if (stored.uid != claim.uid || !SameDevices(stored.devices, claim.devices)) return false;
   JsonArray devices;
   if (const Json* known = Find(object, "status", "devices"); known && known->is_array()) {
     for (const Json& one : known->get_array()) {
@@ -107,9 +109,10 @@ Status WriteCreated(kube::Client& client, const std::string& pool, const Allocat
   const Json patch = JsonObject{
       {"metadata", JsonObject{{"uid", stored.uid}, {"resourceVersion", stored.resource_version}}},
       {"status", JsonObject{{"devices", std::move(devices)}}}};
-  return client
-      .Patch(kResourceClaims, claim.ns, claim.name, kube::PatchType::kMerge, patch, "status")
-      .status();
+  NOS_RETURN_IF_ERROR(
+      client.Patch(kResourceClaims, claim.ns, claim.name, kube::PatchType::kMerge, patch, "status")
+          .status());
+  return true;
 }
 
 }  // namespace nos::agent

@@ -29,9 +29,9 @@ AllocatedClaim AllocationOn(const std::string& pool, const dra::ResourceClaim& c
 Status ReadAllocatedClaim(const std::string& pool, JsonSource json, AllocatedClaim& to);
 
 // Writes the condition of each of the claim's devices: dra::kCreated if `created` is OK, else
-// dra::kCreationFailed with its message. OK without a write if the claim has another allocation by
-// now. Errors: kConflict (call again), and those of the client.
-Status WriteCreated(kube::Client& client, const std::string& pool, const AllocatedClaim& claim,
-                    const Status& created, Time now);
+// dra::kCreationFailed with its message. False: the claim is gone or has another allocation by now.
+// Errors: kConflict (call again), and those of the client.
+Result<bool> WriteCreated(kube::Client& client, const std::string& pool,
+                          const AllocatedClaim& claim, const Status& created, Time now);
 
 }  // namespace nos::agent

@@ -1,6 +1,7 @@
 #include "agent/claims/device_faults.h"
 
 #include <algorithm>
+#include <set>
 
 namespace nos::agent {
 
@@ -9,13 +10,23 @@ using device::HealthCondition;
 void DeviceFaults::Update(std::vector<HealthCondition> conditions, const PreparedClaims& prepared,
                           const std::vector<dra::GpuOfDriver>& gpus) {
   conditions_ = std::move(conditions);
+  std::set<std::pair<int, uint32_t>> used;
   for (const auto& [uid, claim] : prepared) {
     for (const ClaimedDevice& device : claim.devices) {
       const auto gpu = std::ranges::find(gpus, device.gpu_uuid, &dra::GpuOfDriver::uuid);
       if (gpu == gpus.end() || !device.instance) continue;
       devices_[{gpu->index, *device.instance}] = device.device;
+      used.insert({gpu->index, *device.instance});
     }
   }
+  // A new instance may get the id of one that is gone.
+  std::erase_if(devices_, [&](const auto& known) {
+    return !used.contains(known.first) &&
+           std::ranges::none_of(conditions_, [&](const HealthCondition& condition) {
+             return condition.instance &&
+                    std::pair(condition.gpu, *condition.instance) == known.first;
+           });
+  });
 }
 
 std::string DeviceFaults::DeviceOf(const HealthCondition& condition) const {

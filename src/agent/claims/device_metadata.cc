@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <set>
 #include <system_error>
 
 #include "base/file.h"
@@ -69,11 +71,9 @@ std::string MetadataOf(const PreparedClaim& claim, const std::string& request,
   return text;
 }
 
-Status KeepMetadata(const std::string& folder, const PreparedClaim& claim, const std::string& pool,
-                    const DeviceAttributes& attributes) {
+Status WriteMetadata(const std::string& folder, const PreparedClaim& claim, const std::string& pool,
+                     const DeviceAttributes& attributes) {
   for (const MetadataFile& file : MetadataFilesOf(folder, claim)) {
-    struct stat known{};
-    if (stat(file.host_path.c_str(), &known) == 0) continue;
     if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
       return {Code::kUnavailable,
               fmt::format("cannot create {}: {}", folder, std::generic_category().message(errno))};
@@ -85,7 +85,19 @@ Status KeepMetadata(const std::string& folder, const PreparedClaim& claim, const
 }
 
 void RemoveMetadata(const std::string& folder, const PreparedClaim& claim) {
+  if (folder.empty()) return;
   for (const MetadataFile& file : MetadataFilesOf(folder, claim)) unlink(file.host_path.c_str());
+}
+
+void RemoveOtherMetadata(const std::string& folder, const PreparedClaims& claims) {
+  std::set<std::string> kept;
+  for (const auto& [uid, claim] : claims) {
+    for (const MetadataFile& file : MetadataFilesOf(folder, claim)) kept.insert(file.host_path);
+  }
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (!kept.contains(entry.path())) unlink(entry.path().c_str());
+  }
 }
 
 }  // namespace nos::agent

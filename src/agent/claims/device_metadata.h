@@ -34,9 +34,12 @@ using DeviceAttributes = std::function<JsonObject(const ClaimedDevice& device)>;
 std::string MetadataOf(const PreparedClaim& claim, const std::string& request,
                        const std::string& pool, const DeviceAttributes& attributes);
 
-// Writes the files that are missing; the folder is created in an existing one. Error: kUnavailable.
-Status KeepMetadata(const std::string& folder, const PreparedClaim& claim, const std::string& pool,
-                    const DeviceAttributes& attributes);
+// Writes the files of the claim; the folder is created in an existing one. Error: kUnavailable.
+Status WriteMetadata(const std::string& folder, const PreparedClaim& claim, const std::string& pool,
+                     const DeviceAttributes& attributes);
+// No effect without a folder.
 void RemoveMetadata(const std::string& folder, const PreparedClaim& claim);
+// Removes all files but those of these claims.
+void RemoveOtherMetadata(const std::string& folder, const PreparedClaims& claims);
 
 }  // namespace nos::agent

@@ -48,6 +48,7 @@ Status ClaimDriver::Load() {
   prepared_ = std::move(claims);
   loaded_ = true;
   CountPrepared();
+  if (!options_.metadata_folder.empty()) RemoveOtherMetadata(options_.metadata_folder, prepared_);
   // The file shows the next agent that claims may have devices here.
   if (prepared_.empty()) return WriteCheckpoint(options_.checkpoint, prepared_);
   // Containers that restart need it; the kubelet does not ask again. KeepSpec repairs what is
@@ -172,6 +173,7 @@ Status ClaimDriver::Record(const AllocatedClaim& claim) {
   const auto known = prepared_.find(claim.uid);
   if (known != prepared_.end()) {
     if (std::ranges::equal(known->second.devices, claim.devices, &ClaimedDevice::SameAllocation)) {
+      known->second.pod_claim = claim.pod_claim;  // former versions have not stored it
       return Status::Ok();
     }
     if (known->second.ready) {
@@ -284,8 +286,10 @@ void ClaimDriver::End(const kubelet::ClaimReference& claim, const Made& made) {
     if (!failed.ok() && known != prepared_.end() && !known->second.ready) {
       // No container has it. If this cannot be written, the devices stay reserved for the claim.
       PreparedClaims next = prepared_;
+      const PreparedClaim failed_claim = known->second;
       next.erase(claim.uid);
       if (WriteCheckpoint(options_.checkpoint, next).ok()) prepared_ = std::move(next);
+      RemoveMetadata(options_.metadata_folder, failed_claim);
     }
     preparation = std::move(preparing_[claim.uid]);
     preparing_.erase(claim.uid);
@@ -335,7 +339,7 @@ Status ClaimDriver::Publish(const std::string& uid, std::vector<ClaimedDevice> m
   }
   claim->second.devices = std::move(made);
   claim->second.ready = true;
-  Status written = KeepFilesOf(claim->second);
+  Status written = WriteFilesOf(claim->second);
   if (written.ok()) written = WriteSpec();
   if (written.ok()) written = WriteCheckpoint(options_.checkpoint, prepared_);
   if (!written.ok()) claim->second = before;
@@ -353,13 +357,16 @@ Status ClaimDriver::WriteSpec(bool complete) const {
       if (nodes.ok()) spec.devices[CdiNameOf(uid, device)] = std::move(nodes).value();
     }
   }
-  NOS_RETURN_IF_ERROR(WriteMetadataSpec());
-  if (spec.devices.empty()) return device::RemoveCdiSpec(options_.cdi_folder, kClaimCdiKind);
+  if (spec.devices.empty()) {
+    NOS_RETURN_IF_ERROR(device::RemoveCdiSpec(options_.cdi_folder, kClaimCdiKind));
+    return WriteMetadataSpec();
+  }
   NOS_ASSIGN(spec.driver, device::FindDriverFiles(options_.host));
   if (!spec.driver.missing_node.empty()) {
     return NotFound(spec.driver.missing_node + ": load the kernel module on the node");
   }
-  return device::WriteCdiSpec(options_.cdi_folder, spec);
+  NOS_RETURN_IF_ERROR(device::WriteCdiSpec(options_.cdi_folder, spec));
+  return WriteMetadataSpec();
 }
 
 // Those that exist.
@@ -371,15 +378,15 @@ std::vector<MetadataFile> ClaimDriver::FilesOf(const PreparedClaim& claim) const
 }
 
 // Nothing is written of devices that are not known yet.
-Status ClaimDriver::KeepFilesOf(const PreparedClaim& claim) const {
+Status ClaimDriver::WriteFilesOf(const PreparedClaim& claim) const {
   const auto is_unknown = [this](const ClaimedDevice& device) {
     return Find(device.device) == nullptr;
   };
   if (options_.metadata_folder.empty() || std::ranges::any_of(claim.devices, is_unknown)) {
     return Status::Ok();
   }
-  return KeepMetadata(options_.metadata_folder, claim, options_.node,
-                      [this](const ClaimedDevice& device) { return AttributesOf(device); });
+  return WriteMetadata(options_.metadata_folder, claim, options_.node,
+                       [this](const ClaimedDevice& device) { return AttributesOf(device); });
 }
 
 Status ClaimDriver::WriteMetadataSpec() const {
@@ -387,7 +394,10 @@ Status ClaimDriver::WriteMetadataSpec() const {
   spec.kind = kMetadataCdiKind;
   for (const auto& [uid, claim] : prepared_) {
     if (!claim.ready) continue;
-    NOS_RETURN_IF_ERROR(KeepFilesOf(claim));
+    const size_t wanted = MetadataFilesOf(options_.metadata_folder, claim).size();
+    if (!options_.metadata_folder.empty() && FilesOf(claim).size() < wanted) {
+      NOS_RETURN_IF_ERROR(WriteFilesOf(claim));  // one was lost
+    }
     for (const MetadataFile& file : FilesOf(claim)) {
       spec.devices[file.cdi_name];
       spec.files[file.cdi_name].push_back({file.host_path, file.container_path});
@@ -426,9 +436,7 @@ void ClaimDriver::Unprepare(const kubelet::ClaimReference& claim, Unprepared don
       if (status.ok()) prepared_ = std::move(next);
       // A device that nobody names any more does no harm.
       if (status.ok()) (void)WriteSpec();
-      if (status.ok() && !options_.metadata_folder.empty()) {
-        RemoveMetadata(options_.metadata_folder, ended);
-      }
+      if (status.ok()) RemoveMetadata(options_.metadata_folder, ended);
     }
   }
   Count("unprepare", status, began);
@@ -450,7 +458,9 @@ void ClaimDriver::Count(const char* operation, const Status& status, SteadyTime 
 
 void ClaimDriver::CountPrepared() const {
   if (others_.metrics == nullptr) return;
-  others_.metrics->Set(reconcile::kPreparedClaims, {}, static_cast<double>(prepared_.size()));
+  const auto ready =
+      std::ranges::count_if(prepared_, [](const auto& claim) { return claim.second.ready; });
+  others_.metrics->Set(reconcile::kPreparedClaims, {}, static_cast<double>(ready));
 }
 
 void ClaimDriver::Discard(const std::string& device) {

@@ -80,7 +80,7 @@ class ClaimDriver final : public kubelet::DraDriver {
  public:
   ClaimDriver(ClaimDriverOptions options, ClaimCollaborators collaborators);
 
-  // Reads the checkpoint and writes the CDI specification of its claims. Error: as ReadCheckpoint;
+  // Reads the checkpoint and writes the CDI specifications of its claims. Error: as ReadCheckpoint;
   // then nothing may be prepared, because the devices in use are not known.
   Status Load();
   // Writes the CDI specification again if it is lost, or if files of the driver have changed:
@@ -148,7 +148,7 @@ class ClaimDriver final : public kubelet::DraDriver {
   Status WriteSpec(bool complete = false) const;
   std::vector<kubelet::PreparedDevice> AnswerFor(const std::string& uid) const;
   std::vector<MetadataFile> FilesOf(const PreparedClaim& claim) const;
-  Status KeepFilesOf(const PreparedClaim& claim) const;
+  Status WriteFilesOf(const PreparedClaim& claim) const;
   Status WriteMetadataSpec() const;
   JsonObject AttributesOf(const ClaimedDevice& device) const;
 

@@ -390,6 +390,23 @@ TEST_F(ClaimMetadataTest, DescribesDevicesToContainers) {
   EXPECT_EQ(SpecText(), "");
 }
 
+// After a restart of the node the kubelet prepares the claim again, with another instance.
+TEST_F(ClaimMetadataTest, DescribesTheInstanceThatExists) {
+  AllocateFromTemplate("a", "gpu");
+  ASSERT_EQ(Prepare("a"), "ok");
+  const std::string before = ReadFile(FileOf("a")).value_or("");
+  ASSERT_TRUE(gpus_.Destroy(0, gpus_.ListInstances(0)->front().id).ok());
+  ASSERT_TRUE(gpus_.Create(0, "1g.10gb", 0).ok());  // takes the id
+  Begin();
+  ASSERT_EQ(Prepare("a"), "ok");
+  const std::string after = ReadFile(FileOf("a")).value_or("");
+  EXPECT_NE(after, before);
+  File("files/metadata/former-claim.json");
+  Begin();
+  EXPECT_FALSE(std::filesystem::exists(root_ / "files/metadata/former-claim.json"));
+  EXPECT_EQ(ReadFile(FileOf("a")).value_or(""), after);
+}
+
 // Anybody may annotate a claim of his own.
 TEST_F(ClaimMetadataTest, TakesNoPathFromAnAnnotation) {
   AllocateFromTemplate("a", "../../../etc");

@@ -115,7 +115,7 @@ Time ClaimService::Step(Time now) {
   FollowFaults(now);
   // 3. Announce the GPUs, or the end of that.
   problem_ = UpdateSlices(now, wanted);
-  PublishHealth(now);
+  PublishHealth(now, wanted.use.value_or(false));
   if (!problem_.ok()) {
     Log(LogLevel::kWarn, "failed to update ResourceSlices", {{"error", problem_.message()}});
     return now + options_.retry;
@@ -129,6 +129,7 @@ Time ClaimService::Step(Time now) {
   if (wanted.use == false && Release()) return now + options_.poll;
   Time next = now + (wanted.use == false ? options_.retry : options_.poll);
   if (const auto due = driver_.NextDue()) next = std::min(next, std::max(*due, now));
+  next = std::min(next, publish_next_);
   return std::min(next, claims_->reflector().NextDue());
 }
 
@@ -250,23 +251,27 @@ void ClaimService::FollowFaults(Time now) {
   }
 }
 
-// The kubelet forgets the health of devices that it does not get again.
-void ClaimService::PublishHealth(Time now) {
+// The kubelet forgets the health of devices that it does not get again. While the node is left or
+// not decided about, nobody else has read the GPUs.
+void ClaimService::PublishHealth(Time now, bool gpus_are_read) {
   if (publish_next_ > now) return;
-  publish_next_ = now + options_.poll;
-  server_->PublishHealth(options_.node, faults_.HealthOf(gpus_), now, 3 * options_.poll);
+  if (!gpus_are_read) (void)ReadGpus();
+  publish_next_ = now + options_.health;
+  server_->PublishHealth(options_.node, faults_.HealthOf(gpus_), now, 3 * options_.health);
 }
 
 // A report that cannot be written is made again.
 void ClaimService::WriteReports(Time now) {
   for (const CreationReport& report : driver_.TakeReports()) {
-    const Status written = WriteCreated(client_, options_.node, report.claim, report.status, now);
+    const Result<bool> written =
+        WriteCreated(client_, options_.node, report.claim, report.status, now);
     if (written.ok()) {
-      AnnounceFailure(report, now);
+      if (*written) AnnounceFailure(report, now);
       continue;
     }
     Log(LogLevel::kWarn, "failed to write conditions of ResourceClaim",
-        {{"claim", report.claim.ns + "/" + report.claim.name}, {"error", written.message()}});
+        {{"claim", report.claim.ns + "/" + report.claim.name},
+         {"error", written.status().message()}});
   }
 }
 

@@ -61,13 +61,21 @@ std::string NameOf(const ElasticQuota& quota) {
 QuotaAccounts::QuotaAccounts(quota::ChargeRules charges)
     : charges_(With(std::move(charges), context_)) {}
 
-std::vector<std::string> QuotaAccounts::UsersOf(const reconcile::ContextChange& change) {
-  std::vector<std::string> users;
+std::vector<QuotaAccounts::Pod> QuotaAccounts::UsersOf(const reconcile::ContextChange& change,
+                                                       const reconcile::Listers& view) {
+  std::vector<Pod> users;
   for (const std::any* value : {&change.before, &change.after}) {
     const auto claim = ClaimIn(*value);
     if (claim == nullptr) continue;
     for (const dra::ClaimConsumer& user : claim->reserved_for) {
-      users.push_back(claim->ns + "/" + user.name);
+      if (user.resource == dra::kPodConsumer) {
+        if (Pod pod = view.pods.Get(claim->ns + "/" + user.name)) users.push_back(std::move(pod));
+        continue;
+      }
+      for (const Pod& pod : *view.pods.Snapshot()) {
+        const bool member = pod->meta.ns == claim->ns && pod->scheduling_group == user.name;
+        if (member) users.push_back(pod);
+      }
     }
   }
   return users;

@@ -47,8 +47,9 @@ class QuotaAccounts {
   // Takes all quotas and pods from the caches. PutInForce must follow.
   void Rebuild(const reconcile::Listers& view);
   QuotaChange Apply(const reconcile::ContextChange& change);
-  // Keys of the pods whose charge a change of a claim may have changed.
-  static std::vector<std::string> UsersOf(const reconcile::ContextChange& change);
+  // The pods whose charge a change of a claim may have changed.
+  static std::vector<Pod> UsersOf(const reconcile::ContextChange& change,
+                                  const reconcile::Listers& view);
   // Puts the quotas of the caches in force.
   void PutInForce();
   // Updates the charge of a pod.

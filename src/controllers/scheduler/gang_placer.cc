@@ -17,9 +17,23 @@ namespace nos::controllers {
 
 namespace {
 
-constexpr int kMaxOrders = 8;  // of the members of a gang that are tried
+// Decisions on members of a gang in other orders.
+constexpr size_t kMaxOrderAsks = 256;
 
 size_t AtLeast(const GangSize& size) { return static_cast<size_t>(std::max(size.least, 1)); }
+
+// The members that were refused for want of devices, and that the best attempt has not placed.
+std::set<GangPlacer::Pod> RefusedForDevices(const GangPlacer::Placement& tried) {
+  std::set<GangPlacer::Pod> refused;
+  for (const auto& [member, diagnosis] : tried.refusals) {
+    const bool placed = std::ranges::count(tried.chosen, member->Key()) > 0;
+    const bool devices = std::ranges::any_of(diagnosis.by, [](const scheduling::Plugin* plugin) {
+      return dynamic_cast<const scheduling::DynamicResources*>(plugin) != nullptr;
+    });
+    if (!placed && devices) refused.insert(member);
+  }
+  return refused;
+}
 
 }  // namespace
 
@@ -153,32 +167,26 @@ void GangPlacer::TryAlternatives(const PendingGang& gang, PlaceOne place, Placem
   std::ranges::move(others, std::back_inserter(best.refusals));  // as in TryDomains
 }
 
-// Each round begins with the members that the last one has refused.
+// Each round begins with the members that found no devices in the last one.
 void GangPlacer::TryOrders(const PendingGang& gang, PlaceOne place, Placement& best) {
-  const auto has_claims = [](const Pod& member) { return member->HasClaims(); };
-  if (std::ranges::none_of(gang.waiting, has_claims)) return;
   std::vector<Pod> order = gang.waiting;
   std::set<std::vector<Pod>> known{order};
-  std::set<Pod> refused;
-  const auto note_refused = [&](const Placement& by) {
-    refused.clear();
-    for (const auto& [member, diagnosis] : by.refusals) refused.insert(member);
-  };
-  note_refused(best);
   scheduling::GangRefusals others;
-  for (int round = 0; round < kMaxOrders; ++round) {
+  size_t asks_left = kMaxOrderAsks;
+  for (std::set<Pod> refused = RefusedForDevices(best); !refused.empty();) {
     std::ranges::stable_partition(order, [&](const Pod& pod) { return refused.contains(pod); });
-    if (!known.insert(order).second) break;
+    if (!known.insert(order).second || asks_left < order.size()) break;
+    asks_left -= order.size();
     Abandon(best);
     Placement tried;
     TryEach(gang, order, place, tried);
+    refused = RefusedForDevices(tried);
     if (!tried.refusals.empty()) TryRefused(gang, place, tried);
     if (IsEnough(gang, tried) || tried.gave_up) {
       best = std::move(tried);
       return;
     }
     Abandon(tried);
-    note_refused(tried);
     if (tried.chosen.size() > best.chosen.size()) std::swap(tried, best);
     std::ranges::move(tried.refusals, std::back_inserter(others));
   }

@@ -78,8 +78,8 @@ class GangPlacer {
   // As TryFurther. Tries the gang again with later alternatives of claims (firstAvailable): the
   // first members may have taken a large device of which all could have had a part.
   void TryAlternatives(const PendingGang& gang, PlaceOne place, Placement& best);
-  // As TryFurther. Tries members with claims in other orders: the first members may have taken
-  // devices which are the only ones that serve the refused ones.
+  // As TryFurther. Tries the members in other orders: the first ones may have taken devices which
+  // are the only ones that serve others.
   void TryOrders(const PendingGang& gang, PlaceOne place, Placement& best);
   void TryDomains(const PendingGang& gang, const scheduling::GangTies& ties, Placement& best);
   Placement TryIn(const PendingGang& gang, std::span<const size_t> domain, DomainTries& tries);

@@ -266,12 +266,14 @@ Status NvmlBackend::Destroy(int gpu, uint32_t instance_id) {
                           .Within(fmt::format("GPU {} instance {}", gpu, instance_id)));
   meter_.ForgetInstance(gpu, instance_id);
   NOS_RETURN_IF_ERROR(DestroyParts(instance));
-  if (events_ != nullptr) events_->board().ClearInstance(gpu, instance_id);
   NOS_ASSIGN(const std::vector<GpuInstance> left, ListInstances(gpu));
   const bool remains = std::any_of(left.begin(), left.end(), [&](const GpuInstance& candidate) {
     return candidate.id == instance_id;
   });
-  if (!remains) return Status::Ok();
+  if (!remains) {
+    if (events_ != nullptr) events_->board().ClearInstance(gpu, instance_id);
+    return Status::Ok();
+  }
   return {Code::kUnavailable,
           fmt::format("the driver said it destroyed instance {} of GPU {}, but still lists it",
                       instance_id, gpu)};

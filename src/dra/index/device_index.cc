@@ -71,7 +71,7 @@ bool IsReservedForGroupOf(const ResourceClaim& claim, const Pod& pod) {
 // Source: k8s.io/dynamic-resource-allocation 0.37, resourceclaim.BindTo.
 ClaimConsumer ConsumerFor(const ResourceClaim& claim, const Pod& pod,
                           const cluster::ClusterContext& around) {
-  ClaimConsumer consumer{"", "pods", pod.meta.name, pod.meta.uid};
+  ClaimConsumer consumer{"", kPodConsumer, pod.meta.name, pod.meta.uid};
   if (pod.scheduling_group.empty()) return consumer;
   const cluster::SchedulingGroup* group =
       around.scheduling_groups.Find(pod.meta.ns + "/" + pod.scheduling_group);

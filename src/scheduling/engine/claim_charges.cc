@@ -18,7 +18,10 @@ dra::DeviceCounts ClaimCharges::CountsOf(const dra::ResourceClaim& claim,
                                          const cluster::Pod& pod) const {
   if (claim.allocation) return dra::CountsOf(claim, *claim.allocation);
   if (const auto* assumed = devices_->FindAssumed(claim.Key())) {
-    if (assumed->pod_uid != pod.meta.uid) return {};
+    // As once it is stored (IsChargedFor).
+    const bool of_group =
+        dra::ConsumerFor(claim, pod, snapshot_.around()).resource != dra::kPodConsumer;
+    if (assumed->pod_uid != pod.meta.uid && !of_group) return {};
     return dra::CountsOf(claim, assumed->allocation);
   }
   const auto& classes = snapshot_.around().device_classes;

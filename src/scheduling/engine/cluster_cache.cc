@@ -138,10 +138,18 @@ void ClusterCache::FollowDevices(std::string_view kind, const std::string& key) 
   for (const std::string& node : affected.nodes) Note(node, nullptr, false);
 }
 
-// A claim counts for the first of its users.
+// A claim counts for the first of its users, or for each pod of the PodGroup that is its user.
 void ClusterCache::CountUsers(const dra::ResourceClaim* claim) {
   if (claim == nullptr) return;
   for (const dra::ClaimConsumer& user : claim->reserved_for) {
+    if (user.resource != dra::kPodConsumer) {
+      for (const auto& [key, placed] : placed_) {
+        const bool member = placed.pod->meta.ns == claim->ns && !placed.pod->claims.empty() &&
+                            placed.pod->scheduling_group == user.name;
+        if (member) Count(placed.pod, placed.node);
+      }
+      continue;
+    }
     const PlacedPod* placed = FindPlaced(claim->ns + "/" + user.name);
     if (placed != nullptr && !placed->pod->claims.empty()) Count(placed->pod, placed->node);
   }

@@ -154,12 +154,17 @@ std::vector<codec::ApiRequest> StatusWrites(const AssumedClaims& assumed, const 
   return writes;
 }
 
-// Claims that another pod of the gang allocates: this pod becomes their user once that is stored.
-// The writes of several such pods must not exclude each other, so they name no version: the API
-// server refuses users of a claim that is not allocated.
+// Claims that another pod of the gang allocates, or that it uses already. The writes of several
+// such pods must not exclude each other, so they name no version. The API server refuses users of a
+// claim that is not allocated; another allocation shows when the claim is seen with its new user.
 Progress FollowGang(AssumedClaims& assumed, const cluster::Pod& pod,
                     const cluster::ClusterContext& around) {
   Progress progress;
+  const auto wait = [&progress](std::string message) {
+    progress.kind = Progress::Kind::kWaits;
+    progress.code = "WaitsForDevices";
+    progress.message = std::move(message);
+  };
   for (AssumedClaims::Change& change : assumed.changes) {
     if (!change.follows) continue;
     const std::string key = change.claim->Key();
@@ -172,21 +177,22 @@ Progress FollowGang(AssumedClaims& assumed, const cluster::Pod& pod,
       if (leader == nullptr || leader->doubtful) {
         return Failed(fmt::format("resourceclaim \"{}\" was not allocated", key));
       }
-      progress.kind = Progress::Kind::kWaits;
-      progress.message =
-          fmt::format("resourceclaim \"{}\" is being allocated for another pod of its group", key);
+      wait(
+          fmt::format("resourceclaim \"{}\" is being allocated for another pod of its group", key));
       continue;
     }
     if (claim->allocation->devices != change.allocation.devices) {
       return Failed(fmt::format("resourceclaim \"{}\" was allocated otherwise", key));
     }
-    change.follows = false;
-    if (dra::IsReservedFor(*claim, pod)) continue;
-    progress.kind = Progress::Kind::kWaits;
+    if (dra::IsReservedFor(*claim, pod)) {
+      change.follows = false;
+      continue;
+    }
+    wait(fmt::format("resourceclaim \"{}\" does not show its user yet", key));
+    if (std::exchange(change.joined, true)) continue;
     progress.writes.push_back(
         StatusWrite(*claim, "", nullptr, dra::ConsumerFor(*claim, pod, around)));
   }
-  if (progress.kind == Progress::Kind::kWaits) progress.code = "WaitsForDevices";
   return progress;
 }
 

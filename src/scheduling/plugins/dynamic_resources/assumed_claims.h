@@ -21,7 +21,10 @@ struct AssumedClaims {
     dra::Allocation allocation;
     bool allocates = false;  // otherwise devices are allocated, and the pod becomes a user
     bool doubtful = false;   // an earlier attempt sent this allocation, with an unknown result
-    bool follows = false;    // another pod of the gang allocates; this one becomes a user after it
+    // The pod becomes a user beside others of its gang, one of which may still have to allocate;
+    // until the claim is seen with this user.
+    bool follows = false;
+    bool joined = false;  // it was sent as a user
     // Set if the claim is to be created for extended resources: its requests by container.
     std::vector<dra::ExtendedClaim::Mapping> mappings{};
     bool creates() const { return !mappings.empty(); }

@@ -127,6 +127,13 @@ bool IsShared(const DeviceIndex::Assumption& assumed, const Pod& pod) {
   return !assumed.gang.empty() && assumed.gang == cluster::GangOf(pod);
 }
 
+// True if the pod becomes one of several users of a stored allocation together with its gang: their
+// writes must not exclude each other.
+bool JoinsUsers(const dra::ResourceClaim& claim, const Pod& pod) {
+  return !claim.reserved_for.empty() && !dra::IsReservedFor(claim, pod) &&
+         !cluster::GangOf(pod).empty();
+}
+
 // Moves open claims whose allocation is assumed for this pod or its gang, or in doubt, to those
 // that are allocated. An allocation that is assumed for another pod counts once it is stored.
 std::optional<Verdict> AdoptAssumed(const Pod& pod, const DeviceIndex& index,
@@ -303,11 +310,15 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
   if (info == nullptr) {
     return Verdict::Unresolvable("NodeNotFound", fmt::format("node \"{}\" is gone", node));
   }
+  if (!ReachDevices(wanted.claims, *info->node)) {
+    return Verdict::Unresolvable(codes::kDevicesElsewhere,
+                                 "resourceclaim not available on the node");
+  }
   AssumedClaims assumed;
   for (const auto& claim : wanted.claims.allocated) {
     const std::optional<dra::Allocation>& allocation = claim->allocation;
     if (!allocation) continue;
-    const bool follows = wanted.claims.followed.contains(claim->Key());
+    const bool follows = wanted.claims.followed.contains(claim->Key()) || JoinsUsers(*claim, pod);
     const bool unsure = !follows && wanted.index->FindAssumed(claim->Key()) != nullptr;
     assumed.changes.push_back({claim, *allocation, unsure, unsure, follows});
   }
@@ -320,7 +331,7 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
     }
     if (open->extended.claim != nullptr) {
       assumed.changes.push_back({open->extended.claim, outcome.allocations.back(), true, false,
-                                 false, open->extended.mappings});
+                                 false, false, open->extended.mappings});
     }
   }
   for (const AssumedClaims::Change& change : assumed.changes) {
@@ -457,6 +468,18 @@ size_t AlternativesOf(const Pod& pod, const cluster::ClusterContext& around) {
   return most;
 }
 
+namespace {
+
+// The version of the claim says nothing of an allocation that is not stored yet.
+void AppendAssumption(const DeviceIndex::Assumption& assumed, const Pod& pod, std::string& kind) {
+  kind += IsShared(assumed, pod) ? "?&" : "?";
+  for (const dra::AllocatedDevice& device : assumed.allocation.devices) {
+    kind += fmt::format("{}/{}/{},", device.driver.str(), device.pool.str(), device.device.str());
+  }
+}
+
+}  // namespace
+
 void AppendClaims(const Pod& pod, const cluster::ClusterContext& around, std::string& kind) {
   if (around.devices != nullptr && around.devices->first_alternative() > 0) {
     kind += fmt::format("^{}", around.devices->first_alternative());
@@ -475,9 +498,8 @@ void AppendClaims(const Pod& pod, const cluster::ClusterContext& around, std::st
     kind += open ? claim->spec.str() : key;
     kind += ';';
     if (!open && claim != nullptr) kind += claim->resource_version;
-    if (assumed) kind += '?';
     if (foreign) kind += '!';
-    if (assumed && IsShared(*around.devices->FindAssumed(key), pod)) kind += '&';
+    if (assumed) AppendAssumption(*around.devices->FindAssumed(key), pod, kind);
   }
 }
 

@@ -17,9 +17,9 @@
 namespace nos::scheduling {
 
 // Codes: "ResourceClaimNotCreated" before the queue; for all nodes: "ResourceClaimNotFound",
-// "ResourceClaimDeleted", "ResourceClaimInUse", "DevicesRefused", "DevicesFailed"; for one node:
-// "InsufficientDevices", "DevicesElsewhere", "DevicesRefused"; while binding:
-// "WaitsForDevices", "DevicesFailed", "DeviceBindingTimeout".
+// "ResourceClaimDeleted", "ResourceClaimInUse", "ResourceClaimOfAnother", "DevicesRefused",
+// "DevicesFailed"; for one node: "InsufficientDevices", "DevicesElsewhere", "DevicesRefused"; while
+// binding: "WaitsForDevices", "DevicesFailed", "DeviceBindingTimeout".
 //
 // Reserve assumes the allocations that PreBind then writes: in the index of devices, or without one
 // in the snapshot's cluster context. If a write fails, the caller must call Unreserve. The plugin

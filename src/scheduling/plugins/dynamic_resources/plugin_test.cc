@@ -348,11 +348,53 @@ TEST_F(DynamicResourcesTest, PodsOfAGangShareAnAllocationBeforeItIsStored) {
   Put(Stored("c", member("p")));
   progress = PreBind(member("q"), second);
   ASSERT_EQ(progress.writes.size(), 1u);
-  const Json& body = progress.writes[0].body;
+  const Json body = progress.writes[0].body;
   EXPECT_EQ(FindString(body.at("status").at("reservedFor").as_array()[0], "uid"), "q");
   EXPECT_EQ(Find(body, "status", "allocation"), nullptr);
   EXPECT_EQ(Find(body, "metadata", "resourceVersion"), nullptr);
+  // 2. It is bound when the claim is seen with it, and with the same devices.
+  progress = PreBind(member("q"), second);
+  EXPECT_EQ(progress.kind, Kind::kWaits);
+  EXPECT_TRUE(progress.writes.empty());
+  auto both =
+      std::make_shared<dra::ResourceClaim>(*engine_.snapshot().around().device_claims.Find("x/c"));
+  both->reserved_for.push_back({"", "pods", "q", "q"});
+  CycleState third = second;
+  Put(both);
   EXPECT_EQ(PreBind(member("q"), second).kind, Kind::kReady);
+  both = std::make_shared<dra::ResourceClaim>(*both);
+  both->allocation->devices[0].device = dra::Name("other");
+  Put(both);
+  EXPECT_EQ(PreBind(member("q"), third).kind, Kind::kFailed);
+}
+
+// Several pods of a gang become users of a claim that is allocated already.
+TEST_F(DynamicResourcesTest, PodsOfAGangJoinTheUsersOfAClaim) {
+  Put(ClaimOf("c"));
+  CycleState first, second;
+  ASSERT_TRUE(Assume(Claiming("user", "c"), "a", first).fits());
+  Put(Stored("c", Claiming("user", "c")));
+  Pod member = Claiming("q", "c");
+  member.scheduling_group = "g";
+  ASSERT_TRUE(Assume(member, "a", second).fits());
+  const Progress progress = PreBind(member, second);
+  ASSERT_EQ(progress.writes.size(), 1u);
+  EXPECT_EQ(Find(progress.writes[0].body, "metadata", "resourceVersion"), nullptr);
+}
+
+// The gang is tried again, and its first pod gets the device of another node.
+TEST_F(DynamicResourcesTest, PodsOfAGangFollowTheFirstToAnotherNode) {
+  Put(ClaimOf("c"));
+  Pod p = Claiming("p", "c"), q = Claiming("q", "c");
+  p.scheduling_group = q.scheduling_group = "g";
+  CycleState first, second;
+  ASSERT_TRUE(Assume(p, "a", first).fits());
+  ASSERT_EQ(NodeFor(q), "a");
+  engine_.Unreserve(framework_, p, "a", first);
+  engine_.Forget(p.Key());
+  ASSERT_TRUE(Assume(p, "b", first).fits());
+  EXPECT_EQ(NodeFor(q), "b");
+  EXPECT_EQ(Assume(q, "a", second).code, codes::kDevicesElsewhere);
 }
 
 TEST_F(DynamicResourcesTest, FollowerFailsIfTheFirstPodGivesUp) {
