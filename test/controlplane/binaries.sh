@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 
 programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kube-proxy kwok kubectl kubelet helm kustomize
-  crane containerd containerd-shim-runc-v2 ctr kueue)
+  crane containerd containerd-shim-runc-v2 ctr kueue karpenter)
 declare -A package_of=(
   [etcd]=go.etcd.io/etcd/server/v3
   [kube-apiserver]=k8s.io/kubernetes/cmd/kube-apiserver
@@ -20,6 +20,7 @@ declare -A package_of=(
   [containerd-shim-runc-v2]=github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2
   [ctr]=github.com/containerd/containerd/v2/cmd/ctr
   [kueue]=sigs.k8s.io/kueue/cmd/kueue
+  [karpenter]=sigs.k8s.io/karpenter/kwok
 )
 # Older versions lack features that we use: `kubectl create token` and waiting for creation; etcd
 # without fsync; CDI in containerd, whose three programs are of one version.
@@ -44,7 +45,7 @@ of_version() { [ -n "${kubernetes:-}" ] && [[ " ${versioned[*]} " == *" $1 "* ]]
 module_of() {
   of_version "$1" && echo "$modules/kubernetes-$kubernetes" && return
   case $1 in
-    kwok | crane | kueue) echo "$modules/$1" ;;
+    kwok | crane | kueue | karpenter) echo "$modules/$1" ;;
     containerd* | ctr) echo "$modules/containerd" ;;
     kube-proxy) echo "$modules/network" ;;
     *) echo "$modules/kubernetes" ;;
@@ -128,14 +129,23 @@ need_version() {
   exit 77
 }
 
+# need_module NAME: the module that pins a program of no control plane can be had with this Go, or exits.
+need_module() {
+  local module why
+  module=$(module_of "$1")
+  why=$(cd "$module" && "$go" list -find "${package_of[$1]}" 2>&1) && return
+  say "skipped: no $1 here (${module#"$PWD"/}/go.mod): ${why//$'\n'/ }"
+  exit 77
+}
+
 # module_folder MODULE PATH: the folder of the Go module PATH in Go's module cache.
 module_folder() {
   (cd "$modules/$1" && "$go" mod download "$2" >&2 && "$go" list -m -f '{{.Dir}}' "$2") ||
     die "no $2 (see above)"
 }
 
-# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator or of the Gateway
-# API, in Go's module cache.
+# crd_file NAME: the path of a CustomResourceDefinition of the Prometheus operator, of the Gateway API or
+# of Karpenter's provider kwok, in Go's module cache.
 crd_file() {
   local file
   find_go "CRD of $1"
@@ -143,6 +153,10 @@ crd_file() {
     httproutes | backendtlspolicies | gateways)
       file=$(module_folder gateway sigs.k8s.io/gateway-api)
       file=$file/config/crd/standard/gateway.networking.k8s.io_$1.yaml
+      ;;
+    kwoknodeclasses)
+      file=$(module_folder karpenter sigs.k8s.io/karpenter)
+      file=$file/kwok/apis/crds/karpenter.kwok.sh_$1.yaml
       ;;
     *)
       file=$(module_folder prometheus github.com/prometheus-operator/prometheus-operator)
@@ -153,12 +167,13 @@ crd_file() {
   printf '%s\n' "$file"
 }
 
-# chart_folder NAME: the Helm chart of Kueue, in Go's module cache.
+# chart_folder NAME: the Helm chart of Kueue or Karpenter, in Go's module cache.
 chart_folder() {
   find_go "chart of $1"
   case $1 in
     kueue) printf '%s/charts/kueue\n' "$(module_folder kueue sigs.k8s.io/kueue)" ;;
-    *) die "no chart '$1'; one is: kueue" ;;
+    karpenter) printf '%s/kwok/charts\n' "$(module_folder karpenter sigs.k8s.io/karpenter)" ;;
+    *) die "no chart '$1'; one of: kueue karpenter" ;;
   esac
 }
 
@@ -177,6 +192,7 @@ link_flags() {
     containerd* | ctr) printf ' -X github.com/containerd/containerd/v2/version.Version=%s' "$version" ;;
     crane) printf ' -X github.com/google/go-containerregistry/cmd/crane/cmd.Version=%s' "$version" ;;
     kueue) printf ' -X sigs.k8s.io/kueue/pkg/version.GitVersion=%s' "$version" ;;
+    karpenter) printf ' -X sigs.k8s.io/karpenter/pkg/operator.Version=%s' "${version#v}" ;;
     helm) printf ' -X helm.sh/helm/v3/internal/version.version=%s' "$version" ;;
     kustomize) printf ' -X sigs.k8s.io/kustomize/api/provenance.version=%s' "$version" ;;
   esac
@@ -187,6 +203,9 @@ build_binaries() {
   find_go "$*"
   for name in "$@"; do
     if of_version "$name"; then need_version && break; fi
+  done
+  for name in "$@"; do
+    case $name in kueue | karpenter) need_module "$name" ;; esac
   done
   say "building $* (once; the first time takes some minutes)"
   for name in "$@"; do
