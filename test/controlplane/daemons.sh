@@ -49,22 +49,27 @@ taken_devices() {
     }
     $1 == "freed" {delete holder[$2]}' "$work/$1.json.journal"
 }
+# folder_of NODE: the folder of its kubelet's sockets. A test with long names of nodes has another function: the path of
+# a socket has at most 107 characters.
+folder_of() { printf '%s\n' "$work/folder-$1"; }
 start_node() {
   start "$1" env NOS_NVML_DOUBLE_STATE="$work/$1.json" "$build/nos-node-double" \
-    --kubeconfig "$KUBECONFIG" --name "$1" --folder "$work/folder-$1" --journal "$work/$1.json.journal" \
+    --kubeconfig "$KUBECONFIG" --name "$1" --folder "$(folder_of "$1")" --journal "$work/$1.json.journal" \
     --label nos.nebuly.com/gpu-partitioning=mig --label nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB \
     --label "nvidia.com/gpu.count=${#gpus[@]}" "${node_flags[@]}"
 }
 # agent_config NODE: the chart's configuration, with the doubles' paths instead of the node's. There are no files of
 # a driver, so containers get them from NVIDIA's runtime.
 agent_config() {
+  local folder
+  folder=$(folder_of "$1")
   k get configmap nos-mig-agent -n "$system" -o jsonpath='{.data.config\.yaml}' |
-    sed "s|^devicePlugin:|&\n  folder: $work/folder-$1/device-plugins|; /^driverRoot/d; /^deviceRoot/d"
+    sed "s|^devicePlugin:|&\n  folder: $folder/device-plugins|; /^driverRoot/d; /^deviceRoot/d"
   cat <<Y
 
 health: {healthProbeBindAddress: "${probes:-0}"}
 metrics: {bindAddress: "0"}
-podResourcesSocket: $work/folder-$1/pod-resources.sock
+podResourcesSocket: $folder/pod-resources.sock
 nvmlLibrary: $nvml
 Y
 }
