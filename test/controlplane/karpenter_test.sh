@@ -205,6 +205,19 @@ spec:
   containers: [{name: main, image: example/any, resources: {requests: $2, limits: $2}}]
 Y
 }
+# finished_pod NAME NODE: it ends at once, as YAML.
+finished_pod() {
+  cat <<Y
+
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: $1, namespace: $team, annotations: {test.nos.nebuly.com/run-seconds: "0"}}
+spec:
+  nodeName: $2
+  containers: [{name: main, image: example/any}]
+Y
+}
 # node_of POD
 node_of() { k get pod "$1" -n "$team" -o 'jsonpath={.spec.nodeName}'; }
 # uids POD...
@@ -286,8 +299,10 @@ joins fixed 2
 wait_running three four
 has_bought 6
 
-say "and shrinks by the node that nos has drained"
+say "and shrinks by the node that nos has drained, although Karpenter counts finished pods as running ones"
 three=$(node_of three)
+expect created from "$(finished_pod done-1 "$three")$(finished_pod done-2 "$three")" k create
+expect 'condition met' k wait --for=jsonpath='{.status.phase}'=Succeeded -n "$team" pod/done-1 pod/done-2 --timeout 30s
 before=$(uids four two small)
 expect deleted k delete pod three -n "$team"
 removed "$three"

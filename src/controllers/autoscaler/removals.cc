@@ -121,6 +121,27 @@ std::string NodeRemovals::WhyNotNow(const ScalingCycle& cycle, const ObservedPoo
   return pod.empty() ? "" : scheduling::PodText(pod) + " runs on it";
 }
 
+// A static NodePool of Karpenter that gets smaller loses its nodes without pods first, then those
+// whose pods cost least to move, and finished pods count like running ones. Source:
+// sigs.k8s.io/karpenter v1.14.1, pkg/controllers/static/deprovisioning. Returns true if the node
+// has no finished pod left.
+bool NodeRemovals::EvictFinishedPods(const ScalingCycle& cycle, const cluster::NodePool& pool,
+                                     const cluster::Node& node) const {
+  if (!pool.target.api_version.starts_with("karpenter.sh/")) return true;
+  bool none = true;
+  const auto pods = cycle.view.pods.Snapshot();
+  for (const auto& pod : *pods) {
+    if (pod->node_name != node.meta.name || !pod->Finished()) continue;
+    none = false;
+    if (pod->meta.deleted) continue;
+    const Status evicted = cycle.client.Evict(pod->meta.ns, pod->meta.name, pod->meta.uid);
+    if (evicted.ok() || evicted.code() == Code::kNotFound) continue;
+    Log(LogLevel::kWarn, "failed to evict finished Pod, retrying",
+        {{"pod", pod->Key()}, {"error", evicted.ToString()}});
+  }
+  return none;
+}
+
 bool NodeRemovals::Request(const ScalingCycle& cycle, ObservedPool& pool, const NodePtr& node,
                            const Removal& removal) {
   if (!pool.memory->scale) return false;
@@ -129,6 +150,7 @@ bool NodeRemovals::Request(const ScalingCycle& cycle, ObservedPool& pool, const 
   if (const std::string why = WhyNotNow(cycle, pool, *node); !why.empty()) {
     return Keep(cycle, pool.pool, node, why).ok();
   }
+  if (!EvictFinishedPods(cycle, *pool.pool, *node)) return false;
   // Some node will be removed anyway: choose this one.
   const bool reduced = IsReduced(pool);
   const int32_t left = reduced ? scale.wanted : scale.wanted - 1;

@@ -60,6 +60,8 @@ class NodeRemovals {
                const Removal& removal);
   std::string WhyNotNow(const ScalingCycle& cycle, const ObservedPool& pool,
                         const cluster::Node& node) const;
+  bool EvictFinishedPods(const ScalingCycle& cycle, const cluster::NodePool& pool,
+                         const cluster::Node& node) const;
   void NameToWebhook(const ScalingCycle& cycle, const cluster::NodePool& pool,
                      const PoolScale& scale, const std::string& node);
   bool Confirm(const ScalingCycle& cycle, const cluster::NodePool& pool, const NodePtr& node);
