@@ -1,6 +1,5 @@
 #include "controllers/extender.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "kube/testing/fake_api.h"
@@ -10,7 +9,6 @@ namespace nos::controllers {
 namespace {
 
 using std::chrono::seconds;
-using ::testing::HasSubstr;
 
 constexpr const char* kSlice = "nvidia.com/mig-1g.5gb";
 
@@ -79,7 +77,7 @@ TEST_F(ExtenderTest, FiltersNodesByGpuCapacity) {
   EXPECT_EQ(FindString(answer, "FailedNodes", "full"), std::string("Insufficient ") + kSlice);
   // Partitioning could help there, so the refusal is not unresolvable.
   EXPECT_EQ(FindString(answer, "FailedNodes", "none"), std::string("Insufficient ") + kSlice);
-  EXPECT_THAT(std::string(FindString(answer, "FailedNodes", "new")), HasSubstr("does not know"));
+  EXPECT_EQ(FindString(answer, "FailedNodes", "new"), "nos does not know this node yet");
   EXPECT_EQ(FindString(answer, "Error"), "");
 }
 
@@ -115,10 +113,10 @@ TEST_F(ExtenderTest, FilterPassesAllNodesForPodWithoutGpus) {
 }
 
 TEST_F(ExtenderTest, RefusesRequestsBeforeCachesAreSynced) {
-  EXPECT_THAT(std::string(FindString(Filter(PodJson("p", 1), Names({"a"})), "Error")),
-              HasSubstr("not read"));
+  const char* const not_read = "nos has not read the cluster yet";
+  EXPECT_EQ(FindString(Filter(PodJson("p", 1), Names({"a"})), "Error"), not_read);
   api_.Put(PodJson("p", 1));
-  EXPECT_THAT(Bind("p", "a"), HasSubstr("not read"));
+  EXPECT_EQ(Bind("p", "a"), not_read);
 }
 
 TEST_F(ExtenderTest, AssumesBoundPodAtOnce) {
@@ -153,7 +151,7 @@ TEST_F(ExtenderTest, DoesNotBindPodWithOtherUid) {
   const Json answer =
       Ask("bind",
           {{"PodNamespace", "ml"}, {"PodName", "p"}, {"PodUID", "uid-of-before"}, {"Node", "n"}});
-  EXPECT_THAT(std::string(FindString(answer, "Error")), HasSubstr("another pod"));
+  EXPECT_EQ(FindString(answer, "Error"), "it is another pod by now");
 }
 
 TEST_F(ExtenderTest, PrioritizesNodeThatStrandsLeastCapacity) {
@@ -219,7 +217,7 @@ TEST_F(ExtenderTest, ReleasesAssumedPodAfterTimeout) {
     if (!request.path.ends_with("/binding")) return std::nullopt;
     return Status{Code::kDeadline, "no answer came"};
   };
-  EXPECT_THAT(Bind("p", "n"), HasSubstr("no answer came"));
+  EXPECT_EQ(Bind("p", "n"), "deadline exceeded: no answer came");
   runner_.Poke(clock_.Now());
   Run();
   EXPECT_NE(Find(Filter(PodJson("q", 1), Names({"n"})), "FailedNodes", "n"), nullptr);

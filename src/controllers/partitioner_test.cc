@@ -1,9 +1,14 @@
 // Plans of the partitioner: for which pods, on which GPUs, and when.
+#include <gmock/gmock.h>
+
+#include "base/text.h"
 #include "controllers/partitioner/fixture_test.h"
 #include "scheduling/reasons.h"
 
 namespace nos::controllers {
 namespace {
+
+using ::testing::Contains;
 
 TEST_F(PartitionerTest, PartitionsGpuForPendingPod) {
   Node("n", {{0, ""}});
@@ -85,9 +90,8 @@ TEST_F(PartitionerTest, PublishesReasonOfUnplaceablePodAsEventOnce) {
   Run();
   const std::string text = Condition("greedy", "message");
   ASSERT_FALSE(text.empty());
-  EXPECT_NE(Events().find("SliceNotPlanned: Failed to plan slices for Pod: " + text + "\n"),
-            std::string::npos)
-      << Events();
+  EXPECT_THAT(Split(Events(), '\n'),
+              Contains("SliceNotPlanned: Failed to plan slices for Pod: " + text));
   const size_t events = api_.All("events").size();
   Node("b", {{0, ""}});
   Run(minutes(6));

@@ -27,7 +27,9 @@ namespace nos::controllers {
 using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 
 class AutoscalerTest : public ::testing::Test {
@@ -191,6 +193,13 @@ class AutoscalerTest : public ::testing::Test {
   }
   std::string Ready(const std::string& pool) {
     return Condition(*api_.Find("nodepools", pool), kPoolReady);
+  }
+  // What Ready returns for a pool whose nodes did not arrive.
+  std::string NotDelivered(const std::string& pool, const std::string& why) {
+    return fmt::format(
+        "False NotDelivered: Pausing requests for Nodes until {}: requested Nodes did not arrive; "
+        "{}",
+        FindString(*api_.Find("nodepools", pool), "status", "closedUntil"), why);
   }
   static std::string Condition(const Json& object, std::string_view type) {
     const Json* conditions = nos::Find(object, "status", "conditions");

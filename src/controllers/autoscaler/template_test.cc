@@ -31,7 +31,9 @@ TEST_F(AutoscalerTemplateTest, RequestsNoNodesOfPoolWithoutTemplate) {
   Pod("p", "4");
   Run(minutes(1));
   EXPECT_EQ(Wanted("a"), 0);
-  EXPECT_THAT(Ready("a"), HasSubstr("False NoTemplate: has no node yet to learn from: give"));
+  EXPECT_EQ(Ready("a"),
+            "False NoTemplate: has no node yet to learn from: give spec.cpu and spec.memory (and "
+            "spec.gpu), or one node");
   EXPECT_THAT(ScalingCondition("p"), HasSubstr("False "));
 }
 
@@ -105,8 +107,10 @@ TEST_F(AutoscalerTemplateTest, OnlyContradictionToSpecMakesNodeWrong) {
   Run(seconds(10));
   Node("a2", "a", true, "4");
   Run(minutes(15));
-  EXPECT_THAT(Ready("described"),
-              HasSubstr("node t1 has 4 of cpu for pods, but the pool requires 8"));
+  EXPECT_EQ(
+      Ready("described"),
+      "True WrongNodes: Correct the NodePool or its Nodes: node t1 has 4 of cpu for pods, but "
+      "the pool requires 8");
   EXPECT_EQ(Ready("a"), "True Ready: ");
 }
 
@@ -121,8 +125,9 @@ TEST_F(AutoscalerTemplateTest, DoesNotRequestMoreNodesWhenNewNodesAreSmallerThan
   Node("a2", "a", true, "4");
   Run(minutes(4));
   EXPECT_EQ(Wanted("a"), 2);
-  EXPECT_THAT(Ready("a"), HasSubstr("False NotDelivered"));
-  EXPECT_THAT(Ready("a"), HasSubstr("node a2 has 4 of cpu for pods, but the pool requires 8"));
+  EXPECT_EQ(Ready("a"), NotDelivered("a",
+                                     "compared with earlier Nodes, node a2 has 4 of cpu for pods, "
+                                     "but the pool requires 8"));
   EXPECT_THAT(ScalingCondition("second"), HasSubstr("False PoolClosed"));
   Run(minutes(4));
   EXPECT_EQ(Wanted("a"), 3) << "the next attempt";

@@ -26,7 +26,11 @@ TEST_F(PartitionerTest, RemovesInvalidSpecAnnotations) {
   EXPECT_EQ(Patches("a"), 1);
   EXPECT_EQ(Patches("whole"), 0);
   EXPECT_GE(CountEvents("SpecRepaired"), 1) << Events();
-  EXPECT_EQ(partitioner_->decisions().back().note.rfind("spec repaired: ", 0), 0u);
+  EXPECT_EQ(partitioner_->decisions().back().note,
+            "spec repaired: spec-gpu-1-1g.5gb=2: GPU 1 cannot be partitioned like that, or counts "
+            "and layout differ; spec-gpu-zero-1g.5gb=1: the key is malformed; "
+            "spec-layout-0=3g.20gb@3: GPU 0 cannot be partitioned like that, or counts and layout "
+            "differ; and 2 more");
 }
 
 TEST_F(PartitionerTest, KeepsSpecOfGpuWithUnreadableStatus) {

@@ -1,10 +1,17 @@
 // Status that the operator writes into quotas, as pods and quotas change.
+#include <gmock/gmock.h>
+
+#include "base/text.h"
 #include "controllers/quota/operator_fixture_test.h"
 #include "kube/testing/refuse.h"
 #include "reconcile/condition.h"
 
 namespace nos::controllers {
 namespace {
+
+using reconcile::testing::EventsOf;
+using ::testing::Contains;
+using ::testing::IsSupersetOf;
 
 TEST_F(OperatorTest, WritesUsedBorrowedAndLent) {
   Node("n");
@@ -22,10 +29,9 @@ TEST_F(OperatorTest, WritesUsedBorrowedAndLent) {
   EXPECT_EQ(InForce("a/quota"), "True InForce: ");
   EXPECT_EQ(StatusList("b/quota", "used"), "cpu=0");
   EXPECT_EQ(StatusList("b/quota", "lent"), "cpu=2");
-  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Borrowing: Using beyond min: 2 of cpu"),
-            std::string::npos);
-  EXPECT_NE(reconcile::testing::EventsOf(api_).find("Lending: Lending to other quotas: 2 of cpu"),
-            std::string::npos);
+  EXPECT_THAT(Split(EventsOf(api_), '\n'),
+              IsSupersetOf({"Borrowing: Using beyond min: 2 of cpu",
+                            "Lending: Lending to other quotas: 2 of cpu"}));
   // Without changes the operator writes nothing.
   api_.writes.clear();
   Start();
@@ -155,9 +161,9 @@ TEST_F(OperatorTest, DeletesOverlappingQuotaIfConfigured) {
   Start(config);
   EXPECT_EQ(api_.Find("elasticquotas", "a/quota"), nullptr);
   EXPECT_NE(api_.Find("elasticquotas", "b/quota"), nullptr);
-  EXPECT_NE(
-      reconcile::testing::EventsOf(api_).find("OverlapDeleted: Deleting ElasticQuota a/quota"),
-      std::string::npos);
+  EXPECT_THAT(Split(EventsOf(api_), '\n'),
+              Contains("OverlapDeleted: Deleting ElasticQuota a/quota: this quota covers its "
+                       "namespace"));
 }
 
 TEST_F(OperatorTest, DeletesQuotaWithFinalizerOnce) {
@@ -209,14 +215,14 @@ TEST_F(OperatorTest, ReportsUnreadableQuota) {
   Start();
   EXPECT_EQ(InForce("a/quota"),
             "False Unreadable: Ignoring invalid quota: spec.min[cpu]: must not be negative");
-  EXPECT_NE(
-      reconcile::testing::EventsOf(api_).find("Unreadable: Ignoring invalid quota: spec.min[cpu]"),
-      std::string::npos);
+  EXPECT_THAT(Split(EventsOf(api_), '\n'),
+              Contains("Unreadable: Ignoring invalid quota: spec.min[cpu]: must not be negative"));
   Quota("b", {{"cpu", "much"}});
   Run();
-  EXPECT_TRUE(InForce("b/quota").starts_with(
-      "False PartlyInForce: its last change cannot be read and does not count: spec.min[cpu]: "))
-      << InForce("b/quota");
+  EXPECT_EQ(
+      InForce("b/quota"),
+      "False PartlyInForce: its last change cannot be read and does not count: spec.min[cpu]: "
+      "'much' is not a quantity (examples: 500m, 2, 16Gi)");
   api_.writes.clear();
   Run();
   EXPECT_TRUE(api_.writes.empty());
@@ -240,9 +246,8 @@ TEST_F(OperatorTest, PublishesReclaimedEvent) {
                    {"message", reconcile::ReclaimMessage("nos")}}};
   });
   Run();
-  EXPECT_NE(
-      reconcile::testing::EventsOf(api_).find("Reclaimed: Evicting Pod a/p1: nos: preempting"),
-      std::string::npos);
+  EXPECT_THAT(Split(EventsOf(api_), '\n'),
+              Contains("Reclaimed: Evicting Pod a/p1: " + reconcile::ReclaimMessage("nos")));
 }
 
 // A permanently failing write does not delay the others.
@@ -308,10 +313,7 @@ TEST_F(OperatorTest, PublishesEventOnceWithOldCrd) {
     Run();
   }
   EXPECT_EQ(StatusList("a/quota", "used"), "cpu=5");
-  const std::string events = reconcile::testing::EventsOf(api_);
-  const size_t first = events.find("Borrowing: ");
-  ASSERT_NE(first, std::string::npos) << events;
-  EXPECT_EQ(events.find("Borrowing: ", first + 1), std::string::npos) << events;
+  EXPECT_EQ(reconcile::testing::CountEvents(api_, "Borrowing"), 1) << EventsOf(api_);
 }
 
 // A pod that starts changes the idle amounts of all quotas. Its own quota is updated at once, the

@@ -53,11 +53,13 @@ TEST_F(QuotaRulesTest, RefusesSecondQuotaInNamespace) {
 
 TEST_F(QuotaRulesTest, RefusesNamespaceInTwoCompositeQuotas) {
   Have(Composite("team", {"a", "b"}));
-  EXPECT_NE(Wrong(Single("a")).find("CompositeElasticQuota default/team covers namespace a"),
-            std::string::npos);
+  EXPECT_EQ(Wrong(Single("a")),
+            "the CompositeElasticQuota default/team covers namespace a already: change that one, "
+            "or take the namespace out of its spec.namespaces first");
   EXPECT_EQ(Wrong(Single("c")), "");
-  EXPECT_NE(Wrong(Composite("other", {"b", "c"})).find("namespace b belongs to"),
-            std::string::npos);
+  EXPECT_EQ(Wrong(Composite("other", {"b", "c"})),
+            "namespace b belongs to the CompositeElasticQuota default/team already: take it out of "
+            "the spec.namespaces of one of them");
   Have(Single("c"));
   EXPECT_EQ(Wrong(Composite("other", {"c"})), "");
   EXPECT_EQ(Warning(Composite("other", {"c"})),
@@ -65,11 +67,11 @@ TEST_F(QuotaRulesTest, RefusesNamespaceInTwoCompositeQuotas) {
 }
 
 TEST_F(QuotaRulesTest, RefusesRepeatedOrMissingNamespaces) {
-  EXPECT_NE(Wrong(Composite("team", {})).find("is empty"), std::string::npos);
+  EXPECT_EQ(Wrong(Composite("team", {})),
+            "spec.namespaces is empty: name the namespaces that share this quota");
   EXPECT_EQ(Wrong(Composite("team", {"a", "b", "a"})), "spec.namespaces has a twice: name it once");
-  EXPECT_NE(Wrong(Composite("team", std::vector<std::string>(1'000'000, "a")))
-                .find("names more than 1000"),
-            std::string::npos);
+  EXPECT_EQ(Wrong(Composite("team", std::vector<std::string>(1'000'000, "a"))),
+            "spec.namespaces names more than 1000: make several quotas with one parent of them");
 }
 
 TEST_F(QuotaRulesTest, ChecksLimitsAgainstMin) {
@@ -79,8 +81,9 @@ TEST_F(QuotaRulesTest, ChecksLimitsAgainstMin) {
             "spec.max of cpu is 2, less than the 2500m of spec.min: raise max or lower min");
   quota.max.clear();
   quota.borrowing_limit = {{"memory", *Quantity::Parse("1")}};
-  EXPECT_NE(Wrong(quota).find("spec.borrowingLimit names memory, which spec.min does not"),
-            std::string::npos);
+  EXPECT_EQ(Wrong(quota),
+            "spec.borrowingLimit names memory, which spec.min does not: only what min names is "
+            "lent and borrowed; add it there (0 will do)");
   quota.borrowing_limit.clear();
   quota.lending_limit = {{"cpu", *Quantity::Parse("3")}};
   EXPECT_EQ(Wrong(quota), "");
@@ -90,7 +93,7 @@ TEST_F(QuotaRulesTest, ChecksLimitsAgainstMin) {
 TEST_F(QuotaRulesTest, RefusesCycleOfParents) {
   ElasticQuota a = Single("a"), b = Single("b"), c = Single("c");
   a.parent = "a/q";
-  EXPECT_NE(Wrong(a).find("is this quota or below it"), std::string::npos);
+  EXPECT_EQ(Wrong(a), "spec.parent a/q is this quota or below it: name one that is not, or none");
   a.parent = "x/y";
   EXPECT_EQ(Wrong(a), "");
   EXPECT_EQ(Warning(a), "there is no quota x/y yet: until then this one has no parent");
@@ -99,15 +102,15 @@ TEST_F(QuotaRulesTest, RefusesCycleOfParents) {
   Have(b);
   Have(c);
   a.parent = "c/q";
-  EXPECT_NE(Wrong(a).find("spec.parent c/q is this quota or below it"), std::string::npos);
+  EXPECT_EQ(Wrong(a), "spec.parent c/q is this quota or below it: name one that is not, or none");
   // A cycle of other quotas is their own problem.
-  ElasticQuota d = Single("d"), e = Single("e");
+  ElasticQuota d = Single("d", "2"), e = Single("e");
   d.parent = "e/q";
   e.parent = "d/q";
   Have(d);
   Have(e);
   a.parent = "d/q";
-  EXPECT_EQ(Wrong(a).find("is this quota or below it"), std::string::npos);
+  EXPECT_EQ(Wrong(a), "");
 }
 
 TEST_F(QuotaRulesTest, ParentMustCoverGuaranteesOfChildren) {
@@ -121,10 +124,13 @@ TEST_F(QuotaRulesTest, ParentMustCoverGuaranteesOfChildren) {
       "spec.min or raise its";
   EXPECT_EQ(Wrong(b), too_much);
   b.min = {{"memory", *Quantity::Parse("1Gi")}};
-  EXPECT_NE(Wrong(b).find("guaranteed 1Gi of memory together, and it has 0"), std::string::npos);
+  EXPECT_EQ(Wrong(b),
+            "the quotas below org/q are guaranteed 1Gi of memory together, and it has 0: lower "
+            "their spec.min or raise its");
   // The problem is reported for the parent, too.
-  EXPECT_NE(Wrong(Single("org", "5")).find("guaranteed 6 of cpu together, and it has 5"),
-            std::string::npos);
+  EXPECT_EQ(Wrong(Single("org", "5")),
+            "the quotas below org/q are guaranteed 6 of cpu together, and it has 5: lower their "
+            "spec.min or raise its");
   EXPECT_EQ(Wrong(Single("org", "6")), "");
 }
 

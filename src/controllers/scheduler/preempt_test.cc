@@ -1,4 +1,6 @@
 // Preemption by priority, and the nominations that follow from it.
+#include <gmock/gmock.h>
+
 #include <string>
 
 #include "controllers/relocations.h"
@@ -7,6 +9,8 @@
 
 namespace nos::controllers {
 namespace {
+
+using ::testing::Contains;
 
 class SchedulerPreemptTest : public SchedulerFixture {
  protected:
@@ -74,9 +78,8 @@ TEST_F(SchedulerPreemptTest, PreemptedEventNamesPreemptor) {
   Run();
   Pod("high", 9);
   Run();
-  EXPECT_NE(reconcile::testing::EventsOf(api_).find(
-                "Preempted: Preempted by pod high-uid (ml/high) on node n"),
-            std::string::npos);
+  EXPECT_THAT(Split(reconcile::testing::EventsOf(api_), '\n'),
+              Contains("Preempted: Preempted by pod high-uid (ml/high) on node n"));
 }
 
 // The victim may be deleted, and its name reused, before the Event is published.
@@ -94,9 +97,8 @@ TEST_F(SchedulerPreemptTest, PublishesPreemptedEventAfterVictimIsDeleted) {
   MakeObject(successor, "metadata")["uid"] = "another";
   api_.Put(successor);
   Run();
-  EXPECT_NE(reconcile::testing::EventsOf(api_).find(
-                "Preempted: Preempted by pod high-uid (ml/high) on node n"),
-            std::string::npos);
+  EXPECT_THAT(Split(reconcile::testing::EventsOf(api_), '\n'),
+              Contains("Preempted: Preempted by pod high-uid (ml/high) on node n"));
 }
 
 TEST_F(SchedulerPreemptTest, PreemptedEventHidesNameFromOtherNamespace) {
@@ -109,9 +111,8 @@ TEST_F(SchedulerPreemptTest, PreemptedEventHidesNameFromOtherNamespace) {
   api_.Remove("pods", "ml/high");
   api_.Put(other);
   Run();
-  EXPECT_NE(
-      reconcile::testing::EventsOf(api_).find("Preempted: Preempted by pod high-uid on node n"),
-      std::string::npos);
+  EXPECT_THAT(Split(reconcile::testing::EventsOf(api_), '\n'),
+              Contains("Preempted: Preempted by pod high-uid on node n"));
 }
 
 // A user deleted the pod with a grace period of hours.

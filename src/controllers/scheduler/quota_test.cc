@@ -1,10 +1,14 @@
 // Elastic quotas in the scheduler: admission of pods, and evictions for guarantees.
+#include <gmock/gmock.h>
+
 #include <string>
 
 #include "controllers/scheduler/quota_fixture_test.h"
 
 namespace nos::controllers {
 namespace {
+
+using ::testing::Contains;
 
 class SchedulerQuotaTest : public QuotaFixture {};
 
@@ -20,8 +24,9 @@ TEST_F(SchedulerQuotaTest, ReclaimsGuaranteeFromYoungestBorrower) {
   EXPECT_EQ(At("b/q"), "n");
   EXPECT_EQ(At("a/p4"), "gone");
   EXPECT_EQ(Count({"a/p1", "a/p2", "a/p3"}, "n"), 3);
-  EXPECT_NE(reconcile::testing::EventsOf(api_).find("an elastic quota guarantees"),
-            std::string::npos);
+  EXPECT_THAT(Split(reconcile::testing::EventsOf(api_), '\n'),
+              Contains("Preempted: Preempted by pod bq on node n: an elastic quota "
+                       "guarantees to that Pod what this one borrows"));
 }
 
 // While the victims terminate, no further pod is evicted, and their quota stays reserved.
