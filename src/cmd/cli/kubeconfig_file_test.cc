@@ -33,6 +33,10 @@ class KubeconfigFileTest : public testing::Test {
     const auto file = KubeconfigFile::Write(path_, 1);
     return file.ok() ? "" : file.status().message();
   }
+  std::string Refusal(const std::string& why) const {
+    return "cannot write the kubeconfig '" + path_.string() + "': " + why +
+           "; choose another file with --kubeconfig";
+  }
 
   fs::path folder_, path_;
 };
@@ -45,7 +49,7 @@ TEST_F(KubeconfigFileTest, FileIsPrivateAndRemovedWithObject) {
     struct stat info = {};
     ASSERT_EQ(stat(path_.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0600u);
-    EXPECT_NE(Error().find("a running sandbox"), std::string::npos);
+    EXPECT_EQ(Error(), Refusal("it belongs to a running sandbox"));
   }
   EXPECT_FALSE(fs::exists(path_));
 }
@@ -62,23 +66,23 @@ TEST_F(KubeconfigFileTest, RejectsLinksAndFilesWritableByOthers) {
   const fs::path other = folder_ / "other";
   Put(other, "");
   fs::create_symlink(other, path_);
-  EXPECT_NE(Error().find("a symbolic link"), std::string::npos);
+  EXPECT_EQ(Error(), Refusal("it is a symbolic link"));
   fs::remove(path_);
   fs::create_hard_link(other, path_);
-  EXPECT_NE(Error().find("hard links"), std::string::npos);
+  EXPECT_EQ(Error(), Refusal("it has hard links or was just replaced"));
   fs::remove(path_);
   fs::create_directory(path_);
   EXPECT_NE(Error(), "");
   fs::remove(path_);
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_NE(Error().find("not a regular file"), std::string::npos);
+  EXPECT_EQ(Error(), Refusal("it is not a regular file"));
   fs::remove(path_);
   Put(path_, "");
   fs::permissions(path_, kMine | fs::perms::group_write | fs::perms::others_write);
-  EXPECT_NE(Error().find("writable by other users"), std::string::npos);
+  EXPECT_EQ(Error(), Refusal("it is writable by other users"));
   fs::permissions(path_, kMine);
   Put(path_, "mine");
-  EXPECT_NE(Error().find("not a sandbox's"), std::string::npos);
+  EXPECT_EQ(Error(), Refusal("it exists and is not a sandbox's kubeconfig"));
   EXPECT_EQ(Get(path_), "mine");
   EXPECT_EQ(Get(other), "");
 }
@@ -87,7 +91,7 @@ TEST_F(KubeconfigFileTest, RejectsFileOfAnotherUser) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   Put(path_, "");
   ASSERT_EQ(chown(path_.c_str(), 12345, 12345), 0);
-  EXPECT_NE(Error().find("another user"), std::string::npos);
+  EXPECT_EQ(Error(), Refusal("it belongs to another user"));
   EXPECT_TRUE(fs::exists(path_));
 }
 

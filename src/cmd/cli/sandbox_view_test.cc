@@ -1,5 +1,6 @@
 #include "cmd/sandbox_view.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +11,10 @@
 
 namespace nos::cmd {
 namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 GpuRow Row() {
   return {"node-1", 0, "A100-40GB", 8, {{0, 1, "1g.5gb", "a/web"}, {4, 4, "3g.20gb", ""}}, false};
@@ -42,10 +47,9 @@ TEST(SandboxViewTest, DrawsOneLinePerPool) {
   EXPECT_EQ(without.find("pool "), std::string::npos) << without;
   model.pools.push_back({"a100", 2, 1, 0, 1, 4, 3.256});
   const std::string frame = RenderFrame(model, {100, 20}, false);
-  EXPECT_NE(
-      frame.find("pool a100               2 nodes   1 coming   0 going   (1 to 4)   cost 3.26"),
-      std::string::npos)
-      << frame;
+  EXPECT_THAT(
+      Split(frame, '\n'),
+      Contains("pool a100               2 nodes   1 coming   0 going   (1 to 4)   cost 3.26"));
   for (int i = 0; i < 50; ++i) model.pools.push_back(model.pools[0]);
   const std::string many = RenderFrame(model, {60, 20}, false);
   EXPECT_LE(std::ranges::count(many, '\n'), 20) << many;
@@ -66,14 +70,21 @@ TEST(SandboxViewTest, ShowsSharingModeOfEachGpu) {
   model.gpus.push_back(turns);
   model.gpus.push_back(whole);
   const std::string frame = RenderFrame(model, {100, 20}, false);
-  EXPECT_NE(frame.find("node-1 gpu 0 A100-40GB   MIG         |web 1…|"), std::string::npos)
-      << frame;
-  EXPECT_NE(frame.find("node-2 gpu 0 H100-80GB   time slices |.............|x shared     |"
-                       "shared free  |.............|\n"),
-            std::string::npos)
-      << frame;
-  EXPECT_NE(frame.find("node-2 gpu 1 H100-80GB   whole       |train gpu   "), std::string::npos)
-      << frame;
+  EXPECT_EQ(frame,
+            "nos sandbox   time 0s   speed 1x   running 0   waiting 0   finished 0   "
+            "Ctrl-C ends it\n"
+            "\n"
+            "node-1 gpu 0 A100-40GB   MIG         "
+            "|web 1…|....................|3g.20gb free               |\n"
+            "node-2 gpu 0 H100-80GB   time slices "
+            "|.............|x shared     |shared free  |.............|\n"
+            "node-2 gpu 1 H100-80GB   whole       "
+            "|train gpu                                              |\n"
+            "\n"
+            "WAITING\n"
+            "  no pod is waiting\n"
+            "DECISIONS\n"
+            "\n");
   const std::string narrow = RenderFrame(model, {60, 20}, false);
   EXPECT_EQ(narrow.find("time slices"), std::string::npos) << narrow;
   for (const auto line : Split(frame, '\n')) EXPECT_LE(DisplayWidth(line), 100u) << line;
@@ -129,16 +140,16 @@ TEST(SandboxViewTest, TruncatesReasonsBetweenWords) {
   ViewModel model;
   model.waiting.push_back({"default/p", "1x7g", "no room for 1 x 7g.40gb beside the pods", {}});
   const std::string frame = RenderFrame(model, {80, 20}, false);
-  EXPECT_NE(frame.find("no room for 1 x 7g.40gb …\n"), std::string::npos) << frame;
+  EXPECT_THAT(Split(frame, '\n'), Contains("  p                        1x7g                 0s  "
+                                           "no room for 1 x 7g.40gb …"));
 }
 
 TEST(SandboxViewTest, NarrowTerminalShrinksLabelsBeforeSlots) {
   ViewModel model;
   model.gpus.push_back(Row());
-  EXPECT_NE(RenderFrame(model, {30, 20}, false).find("\nnode-1 gpu … |…|....."), std::string::npos)
-      << RenderFrame(model, {30, 20}, false);
-  EXPECT_NE(RenderFrame(model, {20, 20}, false).find("\nn… |…|.....|3g.20g…|\n"), std::string::npos)
-      << RenderFrame(model, {20, 20}, false);
+  EXPECT_THAT(Split(RenderFrame(model, {30, 20}, false), '\n'),
+              Contains("node-1 gpu … |…|.....|3g.20g…|"));
+  EXPECT_THAT(Split(RenderFrame(model, {20, 20}, false), '\n'), Contains("n… |…|.....|3g.20g…|"));
 }
 
 TEST(SandboxViewTest, ShowsRemediesIfLinesAreLeft) {
@@ -148,21 +159,26 @@ TEST(SandboxViewTest, ShowsRemediesIfLinesAreLeft) {
     model.waiting.push_back({"default/p", "1x7g", "no room", {}, "free a GPU"});
     model.decisions.insert(model.decisions.end(), 5, {{}, "n gpu 0", {}, {}, "applied"});
   }
-  EXPECT_NE(RenderFrame(model, {80, 40}, false).find("no room\n    free a GPU\n"),
-            std::string::npos);
-  const std::string small = RenderFrame(model, {80, 16}, false);
-  EXPECT_EQ(small.find("free a GPU"), std::string::npos) << small;
-  EXPECT_NE(small.find("applied"), std::string::npos) << small;
+  const std::string pod = "  p                        1x7g                 0s  no room\n";
+  const std::string both = pod + "    free a GPU\n";
+  EXPECT_THAT(RenderFrame(model, {80, 40}, false),
+              HasSubstr("\nWAITING\n" + both + both + both + both + "DECISIONS\n"));
+  const std::string applied = "      0s  n gpu 0: applied\n";
+  EXPECT_THAT(RenderFrame(model, {80, 16}, false),
+              HasSubstr("\nWAITING\n" + pod + pod + "  … 2 more pods\nDECISIONS\n" + applied));
 }
 
 TEST(SandboxViewTest, ShowsReachedSpeedOfSlowMachine) {
   ViewModel model;
   model.speed = 1000;
   model.reached = 990;
-  EXPECT_NE(RenderFrame(model, {}, false).find("speed 1000x   "), std::string::npos);
+  EXPECT_THAT(RenderFrame(model, {120, 20}, false),
+              StartsWith("nos sandbox   time 0s   speed 1000x   running 0   waiting 0   "
+                         "finished 0   Ctrl-C ends it\n"));
   model.reached = 3.14;
-  EXPECT_NE(RenderFrame(model, {}, false).find("speed 1000x asked, 3.1x reached"),
-            std::string::npos);
+  EXPECT_THAT(RenderFrame(model, {120, 20}, false),
+              StartsWith("nos sandbox   time 0s   speed 1000x asked, 3.1x reached   running 0   "
+                         "waiting 0   finished 0   Ctrl-C ends it\n"));
 }
 
 TEST(SandboxViewTest, EscapesControlCharactersInNamesAndReasons) {

@@ -125,22 +125,24 @@ TEST_F(AgentTelemetryTest, WritesNothingWithoutConfiguration) {
 
 TEST_F(AgentTelemetryTest, RejectsInvalidConfigurationWithField) {
   config_.delivery.endpoint = "telemetry.test";
-  EXPECT_THAT(Refused().message(), HasSubstr("telemetry.endpoint: it must begin with https://"));
+  EXPECT_EQ(Refused().message(), "telemetry.endpoint: it must begin with https:// (or http://)");
   config_.delivery.endpoint = "http://telemetry.test/";
   config_.delivery.token_file = "/etc/token";
-  EXPECT_THAT(Refused().message(), HasSubstr("a token requires https"));
+  const std::string open =
+      "telemetry.endpoint: a token requires https, or an address on this machine";
+  EXPECT_EQ(Refused().message(), open);
   config_.delivery.endpoint = "http://127.0.0.1.evil.test/";
-  EXPECT_THAT(Refused().message(), HasSubstr("a token requires https"));
+  EXPECT_EQ(Refused().message(), open);
   config_.delivery.endpoint = "https://telemetry.test";
-  EXPECT_THAT(Refused().message(), HasSubstr("telemetry.cluster"));
+  EXPECT_EQ(Refused().message(),
+            "telemetry.cluster: required: name of this cluster on the telemetry server");
   config_.delivery.cluster = "prod";
   config_.delivery.key_file = "/etc/key";
-  EXPECT_THAT(
-      Refused().message(),
-      HasSubstr("telemetry.certificateFile: certificateFile and keyFile must be set together"));
+  EXPECT_EQ(Refused().message(),
+            "telemetry.certificateFile: certificateFile and keyFile must be set together");
   config_.delivery.endpoint = "";
   config_.dcgm_url = "localhost:9400";
-  EXPECT_THAT(Refused().message(), HasSubstr("telemetry.dcgmUrl"));
+  EXPECT_EQ(Refused().message(), "telemetry.dcgmUrl: must begin with http://");
 }
 
 TEST(XidLog, IsBounded) {

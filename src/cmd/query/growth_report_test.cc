@@ -76,10 +76,16 @@ TEST(GrowthReportTest, ListsPodsPlacedOnExistingNodes) {
   plan.left_out.clear();
   const std::vector<planning::NodePoolState> pools = {Pool("a100", "12.25", 3, 1),
                                                       Pool("cpu", "1", 0, 0)};
-  EXPECT_THAT(GrowthToText(plan, pools, Three(), 100),
-              HasSubstr("POOL     NODES  COMING  NEW  PRICE/H  PODS\n"
-                        "a100     3      1       2    24.5     ml/a, ml/b\n"
-                        "(there)  1      -       -    -        ml/c\n"));
+  EXPECT_EQ(GrowthToText(plan, pools, Three(), 100),
+            "\n"
+            "New nodes: 2 of 3 pods without a place would run, for 24.5 an hour; not proven to be "
+            "the cheapest\n"
+            "POOL     NODES  COMING  NEW  PRICE/H  PODS\n"
+            "a100     3      1       2    24.5     ml/a, ml/b\n"
+            "(there)  1      -       -    -        ml/c\n"
+            "\n"
+            "ignored pools:\n"
+            "  NodePool cpu: spec.gpu.model: unknown\n");
   const Json json = GrowthToJson(plan, pools, Three());
   EXPECT_EQ(json.at("nodes").at(2).at("name"), "gpu-7");
   EXPECT_EQ(json.at("nodes").at(2).at("pool"), "");
@@ -105,7 +111,12 @@ TEST(GrowthReportTest, JsonContainsTheSame) {
 TEST(GrowthReportTest, WithoutPoolsGivesRemedy) {
   planning::GrowthPlan plan;
   plan.left_out = {{0, {"NoPools", "there are no node pools", 0}, -1}};
-  EXPECT_THAT(GrowthToText(plan, {}, Three(), 100), HasSubstr("create a NodePool"));
+  EXPECT_EQ(
+      GrowthToText(plan, {}, Three(), 100),
+      "\n"
+      "New nodes: no node pools found; create a NodePool for each kind of node that can\n"
+      "be added (docs/autoscaling.md), and dump them with: kubectl get nodes,pods,nospools -A "
+      "-o yaml\n");
   EXPECT_EQ(GrowthToText({}, {}, {}, 100), "\nNew nodes: none, every pod has a place\n");
   EXPECT_EQ(GrowthToJson(plan, {}, Three()).at("leftOut").at(0).at("nearestPool"), "");
 }
@@ -172,9 +183,20 @@ TEST(GrowthReportTest, PodsRefusedByQuotasHaveNoPlace) {
   const Json moves = MovesToJson(Moves(), unplaced);
   EXPECT_EQ(moves.at("others").as_array().back().at("code").as_string(), "Quota");
   EXPECT_THAT(MovesToText(Moves(), unplaced, 100), HasSubstr("ml/d"));
-  EXPECT_THAT(
+  EXPECT_EQ(
       GrowthToText(Growth(), {Pool("a100", "1", 0, 0), Pool("cpu", "1", 0, 0)}, unplaced, 100),
-      HasSubstr("2 of 4 pods without a place would run"));
+      "\n"
+      "New nodes: 2 of 4 pods without a place would run, for 24.5 an hour; not proven to be "
+      "the cheapest\n"
+      "POOL  NODES  COMING  NEW  PRICE/H  PODS\n"
+      "a100  0      0       2    2        ml/a, ml/b\n"
+      "\n"
+      "STILL WAITING  NEAREST  WHY\n"
+      "ml/c           a100     it is too big\n"
+      "ml/d           -        allows at most 1\n"
+      "\n"
+      "ignored pools:\n"
+      "  NodePool cpu: spec.gpu.model: unknown\n");
   // The quota refuses the only pending pod.
   unplaced.pods.clear();
   EXPECT_EQ(MovesToText({}, unplaced, 100),

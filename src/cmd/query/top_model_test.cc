@@ -102,9 +102,12 @@ TEST(TopModel, ShowsSharingModeOfEachGpu) {
   EXPECT_EQ(rows.gpus[3].row.sharing_mode, "MPS");
   EXPECT_EQ(rows.gpus[4].row.sharing_mode, "") << "not managed";
   const std::string frame = RenderTop(rows, {100, 20}, false, "");
-  EXPECT_NE(frame.find("MEMORY    MODE        SLICES\n"), std::string::npos) << frame;
-  EXPECT_NE(frame.find("-         time slices |"), std::string::npos) << frame;
-  for (const auto line : Split(frame, '\n')) EXPECT_LE(DisplayWidth(line), 100U) << line;
+  const auto lines = Split(frame, '\n');
+  EXPECT_EQ(lines[2], "NODE                  UTIL  MEMORY    MODE        SLICES");
+  EXPECT_EQ(lines[3],
+            "n gpu 0               -     -         time slices "
+            "|.......................|turn shared|...........|");
+  for (const auto line : lines) EXPECT_LE(DisplayWidth(line), 100U) << line;
   EXPECT_EQ(RenderTop(RowsOf(Model(), {}), {100, 20}, false, "").find("MODE"), std::string::npos)
       << "an older server reports no sharing modes";
 }

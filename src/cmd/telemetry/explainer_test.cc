@@ -1,5 +1,6 @@
 #include "cmd/telemetry/explainer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cluster/context.h"
@@ -75,7 +76,9 @@ TEST_F(ExplainerTest, RestoresNominationsAndEvictions) {
   const scheduling::Explanation why = Explain(second);
   EXPECT_FALSE(why.preemption)
       << "the quota reserves the capacity for a/q, independent of priority";
-  EXPECT_NE(why.remedy.find("a/q goes first"), std::string::npos) << why.remedy;
+  EXPECT_EQ(why.remedy_code, scheduling::remedies::kWaitForPods);
+  ASSERT_TRUE(why.in_the_way);
+  EXPECT_THAT(why.in_the_way->coming, ::testing::ElementsAre("a/q"));
 }
 
 // A GPU is charged at its actual memory if the pod can be placed on it.
@@ -96,7 +99,9 @@ TEST_F(ExplainerTest, ChargesActualMemoryOfGpu) {
   EXPECT_TRUE(fits.place);
   quota->min = {{"nos.nebuly.com/gpu-memory", Quantity::FromValue(15)}};
   objects_.around->quotas.Set("a/quota", quota);
-  EXPECT_NE(Explain(objects_.pods.back()).quota.find("1 would be borrowed"), std::string::npos);
+  EXPECT_EQ(Explain(objects_.pods.back()).quota,
+            "elastic quota a/quota asks for 16 of nos.nebuly.com/gpu-memory: with it 1 would be "
+            "borrowed, and 0 is idle");
 }
 
 // The same for a hybrid node: its GPU is charged at its actual memory although no resource is
@@ -120,9 +125,13 @@ TEST_F(ExplainerTest, ChargesActualMemoryOfHybridGpu) {
     return Explain(Add(pod)).quota;
   };
   EXPECT_EQ(asks("nvidia.com/gpu", 24), "");
-  EXPECT_NE(asks("nvidia.com/gpu", 23).find("1 would be borrowed"), std::string::npos);
+  EXPECT_EQ(asks("nvidia.com/gpu", 23),
+            "elastic quota a/quota asks for 24 of nos.nebuly.com/gpu-memory: with it 1 would be "
+            "borrowed, and 0 is idle");
   EXPECT_EQ(asks("nvidia.com/gpu.shared", 6), "");
-  EXPECT_NE(asks("nvidia.com/gpu.shared", 5).find("1 would be borrowed"), std::string::npos);
+  EXPECT_EQ(asks("nvidia.com/gpu.shared", 5),
+            "elastic quota a/quota asks for 6 of nos.nebuly.com/gpu-memory: with it 1 would be "
+            "borrowed, and 0 is idle");
 }
 
 // Pods with GPU requirements are explained with the slice that meets them.
