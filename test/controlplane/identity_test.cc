@@ -70,7 +70,10 @@ TEST_F(IdentityContract, ServiceAccountHasExactlyItsRolesRights) {
   EXPECT_EQ(reader.Create(kConfigMaps, ns_, RecordOf("b")).status().code(), Code::kPermission);
   const Status refused = reader.Get(kNodes, "", "kwok-0").status();
   EXPECT_EQ(refused.code(), Code::kPermission);
-  EXPECT_NE(refused.message().find("cannot get resource \"nodes\""), std::string::npos);
+  EXPECT_EQ(refused.message(),
+            fmt::format(R"(nodes "kwok-0" is forbidden: User "system:serviceaccount:{}:reader" )"
+                        R"(cannot get resource "nodes" in API group "" at the cluster scope)",
+                        ns_));
 }
 
 TEST_F(IdentityContract, ReplacesExpiredTokenFromFile) {
