@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "agent/claim_interface.h"
-#include "agent/claims/device_faults.h"
 #include "agent/claims/driver.h"
+#include "agent/claims/fault_keeper.h"
 #include "agent/claims/gpu_queues.h"
 #include "agent/claims/slice_publisher.h"
 #include "base/clock.h"
@@ -46,7 +46,6 @@ struct ClaimServiceOptions {
   device::HostFolders host{};
   Duration poll = std::chrono::seconds(30);          // of GPUs and slices
   Duration retry = std::chrono::seconds(5);          // after an error
-  Duration health = std::chrono::seconds(10);        // kubelets 1.34 and 1.35 forget it after 30 s
   Duration relist_every = std::chrono::minutes(10);  // of claims
 };
 
@@ -88,6 +87,7 @@ class ClaimService final : public ClaimInterface {
     Time next{};
     std::string node_uid{};
     std::vector<device::HealthCondition> health{};
+    bool withdrawn = false;  // the node has no slices
   };
 
   Status Start();
@@ -110,14 +110,11 @@ class ClaimService final : public ClaimInterface {
   std::atomic<bool> released_;
   Status problem_;
   Read read_;
-  Time publish_next_{};  // when the kubelet gets the health of the devices again
-  DeviceFaults faults_;
-  std::map<std::string, Time> discard_next_;  // by device with a fault: when to try (again)
+  FaultKeeper faults_;
   kube::EventRecorder events_{"nos-agent"};
   std::vector<dra::GpuOfDriver> gpus_;
   bool kubelet_serves_extended_ = false;  // as last known
   SlicePublisher slices_;
-  bool withdrawn_ = false;
   bool loaded_ = false;
   std::unique_ptr<kube::Cache<AllocatedClaim>> claims_;
   kube::Client client_;

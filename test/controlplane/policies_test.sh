@@ -63,9 +63,9 @@ server=$(k config view -o 'jsonpath={.clusters[0].cluster.server}')
 # sent PATH PATCH [TYPE]: kubectl would read the object first, for which the accounts have no right.
 sent() {
   curl -s --fail-with-body --cacert "$dir/pki/ca.crt" -H "Authorization: Bearer $(cat "$dir/$release.token")" \
-    -H "Content-Type: application/${3:-merge-patch}+json" -X PATCH -d "$2" "$server/api/v1/$1"
+    -H "Content-Type: application/${3:-merge-patch}+json" -X PATCH -d "$2" "$server/$1"
 }
-status() { sent "nodes/$1/status" "$2" "${3:-}"; }
+status() { sent "api/v1/nodes/$1/status" "$2" "${3:-}"; }
 slice() {
   printf 'apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: %s}\n' "$1"
   printf 'spec: {driver: %s, nodeName: %s, pool: {name: %s, generation: %s, resourceSliceCount: 1}, devices: [{name: gpu-0}]}\n' \
@@ -141,7 +141,7 @@ metadata: {name: c, namespace: $system}
 spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu.nos.nebuly.com, allocationMode: ExactCount, count: 2}}]}}
 " k create
   expect patched k patch resourceclaim c -n "$system" --subresource status --type merge -p "$(results)"
-  reported() { agent patch resourceclaim c -n "$system" --subresource status --type merge -o json -p "$1"; }
+  reported() { sent "apis/resource.k8s.io/v1/namespaces/$system/resourceclaims/c/status" "$1"; }
   expect '"DeviceReady"' reported "$(claim "$own")"
   denied 'devices of its own node|arbitrary-node' reported "$(claim "$other")"
   denied 'allocates nothing|resourceclaims/binding' reported "$(claim "$own" ', "reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]')"
@@ -161,7 +161,7 @@ kind: Pod
 metadata: {name: p, namespace: $system, labels: {a: b}, annotations: {a: b}}
 spec: {containers: [{name: main, image: example/any}], tolerations: [{key: a}]}
 " k create
-pod() { sent "namespaces/$system/pods/p" "$1" "${2:-}"; }
+pod() { sent "api/v1/namespaces/$system/pods/p" "$1" "${2:-}"; }
 for value in '"over-quota"' '"in-quota"' null; do
   expect '"kind": "Pod"' pod '{"metadata": {"labels": {"nos.nebuly.com/capacity": '"$value"'}}}'
 done

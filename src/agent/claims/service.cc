@@ -58,6 +58,7 @@ ClaimService::ClaimService(ClaimServiceOptions options, ClaimServiceCollaborator
       others_(std::move(collaborators)),
       // The folder is left from a time when the node was used by claims.
       released_(!Exists(DriverOptions(options_).checkpoint)),
+      faults_({options_.node, options_.retry}),
       client_(others_.transport),
       driver_(DriverOptions(options_),
               {[this](std::function<void(kube::Client&)> call) { Call(std::move(call)); },
@@ -129,7 +130,7 @@ Time ClaimService::Step(Time now) {
   if (wanted.use == false && Release()) return now + options_.poll;
   Time next = now + (wanted.use == false ? options_.retry : options_.poll);
   if (const auto due = driver_.NextDue()) next = std::min(next, std::max(*due, now));
-  next = std::min(next, publish_next_);
+  next = std::min(next, faults_.NextPublication());
   return std::min(next, claims_->reflector().NextDue());
 }
 
@@ -140,7 +141,7 @@ bool ClaimService::Release() {
   if (!idle || !driver_.Forget().ok()) return false;
   server_.reset();
   claims_.reset();
-  loaded_ = withdrawn_ = false;
+  loaded_ = read_.withdrawn = false;
   const std::lock_guard lock(mutex_);
   released_ = wanted_.use == false;
   return released_;
@@ -190,7 +191,7 @@ dra::GpuOfDriver ClaimService::FactsOf(const device::GpuInfo& info) const {
   }
   gpu.pci_bus_id = device::PciBusIdOf(info.uuid, options_.host);
   if (!info.problem.empty()) gpu.fault = "NotReadable";
-  faults_.AddTo(gpu);
+  faults_.faults().AddTo(gpu);
   return gpu;
 }
 
@@ -216,7 +217,6 @@ Status ClaimService::ReadGpus() {
     gpus.back().fault = "NotFound";
   }
   gpus_ = std::move(gpus);
-  publish_next_ = {};
   driver_.SetGpus(gpus_);
   return Status::Ok();
 }
@@ -232,32 +232,17 @@ void ClaimService::FollowClaims(Time now) {
   driver_.SetAllocated(std::move(allocated), now);
 }
 
-// Instances with a fault are destroyed once no claim uses them.
 void ClaimService::FollowFaults(Time now) {
-  const PreparedClaims prepared = driver_.prepared();
   std::vector<device::HealthCondition> conditions;
   if (others_.health != nullptr) conditions = others_.health->Conditions();
-  if (conditions != faults_.conditions()) publish_next_ = now;
-  faults_.Update(std::move(conditions), prepared, gpus_);
-  const std::vector<std::string> unused = faults_.Unused(prepared);
-  std::erase_if(discard_next_, [&](const auto& entry) {
-    return std::ranges::find(unused, entry.first) == unused.end();
-  });
-  for (const std::string& device : unused) {
-    Time& next = discard_next_[device];
-    if (next > now) continue;
-    next = now + options_.retry;
-    driver_.Discard(device);
-  }
+  faults_.Follow(std::move(conditions), driver_, gpus_, now);
 }
 
-// The kubelet forgets the health of devices that it does not get again. While the node is left or
-// not decided about, nobody else has read the GPUs.
+// While the node is left or not decided about, nobody else has read the GPUs.
 void ClaimService::PublishHealth(Time now, bool gpus_are_read) {
-  if (publish_next_ > now) return;
+  if (faults_.NextPublication() > now) return;
   if (!gpus_are_read) (void)ReadGpus();
-  publish_next_ = now + options_.health;
-  server_->PublishHealth(options_.node, faults_.HealthOf(gpus_), now, 3 * options_.health);
+  faults_.Publish(*server_, gpus_, now);
 }
 
 // A report that cannot be written is made again.
@@ -303,15 +288,15 @@ bool ClaimService::ServesExtendedResources() {
 Status ClaimService::UpdateSlices(Time now, const Wanted& wanted) {
   if (!wanted.use) return Status::Ok();
   if (!*wanted.use) {
-    if (!withdrawn_) NOS_RETURN_IF_ERROR(slices_.Withdraw(client_, options_.node));
-    withdrawn_ = true;
+    if (!read_.withdrawn) NOS_RETURN_IF_ERROR(slices_.Withdraw(client_, options_.node));
     read_ = {};
+    read_.withdrawn = true;
     return Status::Ok();
   }
-  withdrawn_ = false;
+  read_.withdrawn = false;
   // A pod that is bound before the kubelet knows the driver waits for the kubelet's next attempt.
   NOS_RETURN_IF_ERROR(server_->Registration());
-  const std::vector<device::HealthCondition>& health = faults_.conditions();
+  const std::vector<device::HealthCondition>& health = faults_.faults().conditions();
   if (read_.next > now && read_.node_uid == wanted.node_uid && read_.health == health) {
     return Status::Ok();
   }
@@ -320,7 +305,7 @@ Status ClaimService::UpdateSlices(Time now, const Wanted& wanted) {
   const std::string version = files.ok() ? files->version : "";
   const dra::NodeOfDriver node{options_.node, wanted.node_uid, version, ServesExtendedResources()};
   NOS_RETURN_IF_ERROR(slices_.Publish(client_, node, gpus_));
-  read_ = {now + options_.poll, wanted.node_uid, health};
+  read_ = {now + options_.poll, wanted.node_uid, health, false};
   return Status::Ok();
 }
 

@@ -88,6 +88,37 @@ TEST_F(AutoscalerShrinkTest, AsksPoolOnceAfterCrashBeforeRequest) {
   EXPECT_EQ(Wanted("a"), 1);
 }
 
+// Karpenter counts finished pods like running ones when it chooses the node that goes.
+TEST_F(AutoscalerShrinkTest, EvictsFinishedPodsBeforeAKarpenterPoolShrinks) {
+  for (const char* api_version : {"infra.example/v1", "karpenter.sh/v1"}) {
+    api_.discovery[std::string("/apis/") + api_version] = api_.discovery["/apis/infra.example/v1"];
+    Pool("a", "1", 5, 0, 2);
+    Change("nodepools", "a", [&](Json& pool) {
+      MakeObject(pool, "spec", "scaleTargetRef")["apiVersion"] = api_version;
+    });
+    Nodes(2);
+    Pod("done", "1");
+    Change("pods", "ml/done", [](Json& pod) {
+      MakeObject(pod, "spec")["nodeName"] = "a1";
+      MakeObject(pod, "status")["phase"] = "Succeeded";
+    });
+    Restart();
+    api_.writes.clear();
+    Mark("a1", Of(State::kAsked, 1));
+    Run(minutes(1));
+    EXPECT_EQ(Wanted("a"), 1);
+    const bool karpenter = std::string_view(api_version).starts_with("karpenter");
+    EXPECT_EQ(api_.Find("pods", "ml/done") == nullptr, karpenter);
+    const auto written = [&](std::string_view part) {
+      return std::ranges::find_if(api_.writes, [&](const kube::ApiRequest& request) {
+        return request.path.find(part) != std::string::npos;
+      });
+    };
+    if (!karpenter) continue;
+    EXPECT_LT(written("/eviction"), written("/scale"));
+  }
+}
+
 // The autoscaler crashed after it asked the pool and before it recorded that. Then another client
 // wants more nodes.
 TEST_F(AutoscalerShrinkTest, DoesNotAskPoolAgainAfterCrashBehindRequest) {
