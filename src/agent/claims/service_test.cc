@@ -306,8 +306,9 @@ TEST_F(ClaimServiceTest, CountsOperationsAndAnnouncesFailures) {
     return reconcile::testing::EventsOf(api_);
   };
   EXPECT_TRUE(Until([&] { return Has(events(), "DeviceNotCreated"); })) << events();
-  EXPECT_THAT(events(),
-              HasSubstr("Failed to create " + Device(0, "3g.40gb", 4) + " on Node gpu-1"));
+  EXPECT_THAT(events(), testing::MatchesRegex("DeviceNotCreated: Failed to create " +
+                                              Device(0, "3g.40gb", 4) +
+                                              " on Node gpu-1: create .*NVML_ERROR_UNKNOWN.*\n"));
   fault_ = nullptr;
   AllocateLocked("b", Device(1, "3g.40gb", 4));
   ASSERT_TRUE(kubelet_.Prepare({Reference("b")})->at("b-uid").ok());
