@@ -1,14 +1,10 @@
 #include "sim/apiserver/server/webhook.h"
 
-#include <gmock/gmock.h>
-
 #include "codec/base64.h"
 #include "sim/apiserver/storage/api_fixture_test.h"
 
 namespace nos::sim {
 namespace {
-
-using testing::HasSubstr;
 
 // A server with a webhook for pods that have the annotation "ask".
 class WebhookTest : public ApiServerTest {
@@ -88,11 +84,19 @@ TEST_F(WebhookTest, RefusesPodsWithoutAnAnswer) {
   code_ = 503;
   EXPECT_EQ(Add("a").code, 500);
   code_ = 200;
-  for (const char* answer : {R"("allowed":true,"patch":"!")", R"("allowed":true},{)",
-                             R"("uid":"another","allowed":true)"}) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"("allowed":true,"patch":"!")", "not base64"},
+      {R"("allowed":true},{)", "JSON: syntax error at byte 46"},
+      {R"("uid":"another","allowed":true)", "it has answered something else"},
+  };
+  for (const auto& [answer, why] : cases) {
     answer_ = answer;
-    EXPECT_EQ(Add("a").code, 500) << answer;
-    EXPECT_THAT(Message(Add("a")), HasSubstr("failed calling webhook \"test.example.com\""));
+    const kube::ApiResponse refused = Add("a");
+    EXPECT_EQ(refused.code, 500) << answer;
+    EXPECT_EQ(
+        Message(refused),
+        std::string("Internal error occurred: failed calling webhook \"test.example.com\": ") +
+            why);
   }
   Patches(R"([{"op":"remove","path":"/nowhere"}])");
   EXPECT_EQ(Add("a").code, 500);

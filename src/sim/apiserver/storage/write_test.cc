@@ -225,7 +225,9 @@ TEST_F(WriteTest, RefusesUnsupportedSubresourcesWithClearMessage) {
   AddPod("a");
   const auto logs = Get(kPodsPath + std::string("/a/log"));
   EXPECT_EQ(logs.code, 404);
-  EXPECT_NE(FindString(logs.body, "message").find("runs no containers"), std::string_view::npos);
+  EXPECT_EQ(FindString(logs.body, "message"),
+            "this simulated API server does not serve pods/log: it stores objects and runs no "
+            "containers and no controllers");
   EXPECT_EQ(FindString(logs.body, "details", "name"), "a");
   EXPECT_EQ(FindString(logs.body, "details", "kind"), "pods");
 }
