@@ -10,7 +10,6 @@ namespace {
 
 using std::chrono::seconds;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 class EvictionCheckerTest : public testing::Test {
@@ -32,6 +31,11 @@ class EvictionCheckerTest : public testing::Test {
   void Evict(const std::string& name, int priority) {
     judge.See(Make(name, priority, "n"), Make(name, priority, "n", true), now);
   }
+  // The problem with an eviction for priority.
+  static std::string NoneIsHigher(const std::string& pod, int priority) {
+    return pod + " of priority " + std::to_string(priority) +
+           " is evicted, and none that waits has a higher";
+  }
 
   Time now{};
   QuotaChecker quotas;
@@ -43,7 +47,7 @@ TEST_F(EvictionCheckerTest, AcceptsEvictionsForHigherPriorityOnly) {
   Evict("low", 4);
   EXPECT_THAT(judge.TakeProblems(), IsEmpty());
   Evict("equal", 5);
-  EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("default/equal of priority 5")));
+  EXPECT_THAT(judge.TakeProblems(), ElementsAre(NoneIsHigher("default/equal", 5)));
   EXPECT_THAT(judge.TakeProblems(), IsEmpty()) << "reported once";
 }
 
@@ -60,7 +64,10 @@ TEST_F(EvictionCheckerTest, AcceptsEvictionsForAnotherNamespacesQuota) {
   evict("other");
   EXPECT_THAT(judge.TakeProblems(), IsEmpty());
   evict("default");
-  EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("default/victim")));
+  EXPECT_THAT(
+      judge.TakeProblems(),
+      ElementsAre("default/victim of priority 9 is evicted, and none that waits has a right to "
+                  "that"));
 }
 
 TEST_F(EvictionCheckerTest, FormerlyPendingPodCountsForAWhile) {
@@ -71,7 +78,7 @@ TEST_F(EvictionCheckerTest, FormerlyPendingPodCountsForAWhile) {
   EXPECT_THAT(judge.TakeProblems(), IsEmpty());
   now += kFaultsLinger;
   Evict("second", 4);
-  EXPECT_THAT(judge.TakeProblems(), ElementsAre(HasSubstr("default/second")));
+  EXPECT_THAT(judge.TakeProblems(), ElementsAre(NoneIsHigher("default/second", 4)));
 }
 
 }  // namespace

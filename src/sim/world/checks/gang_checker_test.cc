@@ -11,7 +11,6 @@ namespace {
 
 using std::chrono::seconds;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 class GangCheckerTest : public testing::Test {
@@ -55,7 +54,7 @@ TEST_F(GangCheckerTest, ReportsBindingOfTooFewMembers) {
   for (const char* name : {"a", "b", "c"}) See(Member(name));
   checker.Asked("default/a");
   checker.Asked("default/b");
-  EXPECT_THAT(Check(), ElementsAre(HasSubstr("2 of its pods are bound, and 3 must be")));
+  EXPECT_THAT(Check(), ElementsAre("gang default/g: 2 of its pods are bound, and 3 must be"));
   EXPECT_THAT(Check(), IsEmpty()) << "nothing was asked for since";
 }
 
@@ -71,13 +70,16 @@ TEST_F(GangCheckerTest, MemberWithNodeCountsUntilItFails) {
   EXPECT_THAT(Check(), IsEmpty()) << "the scheduler may not know yet";
   now += kFaultsLinger;
   checker.Asked("default/c");
-  EXPECT_THAT(Check(), ElementsAre(HasSubstr("2 of its pods are bound")));
+  EXPECT_THAT(Check(), ElementsAre("gang default/g: 2 of its pods are bound, and 3 must be"));
 }
 
 TEST_F(GangCheckerTest, ReportsReservationsForTooFewMembers) {
   See(Member("a", "n", "Running"));
   Keep("b");
-  EXPECT_THAT(Check(), ElementsAre(HasSubstr("only 2 of its pods have one, and 3 must")));
+  EXPECT_THAT(
+      Check(),
+      ElementsAre(
+          "gang default/g: places are kept although only 2 of its pods have one, and 3 must"));
   Keep("c");
   EXPECT_THAT(Check(), IsEmpty());
 }
@@ -85,8 +87,11 @@ TEST_F(GangCheckerTest, ReportsReservationsForTooFewMembers) {
 TEST_F(GangCheckerTest, ReportsRepartitioningForTooFewMembers) {
   for (const char* name : {"b", "c", "d"}) See(Member(name));
   See(Member("a", "n", "Running"));
-  EXPECT_THAT(checker.CheckPartitioning({"default/b"}, {"default/b"}, now),
-              ElementsAre(HasSubstr("only 2 of its pods are served, and 3 must be")));
+  EXPECT_THAT(
+      checker.CheckPartitioning({"default/b"}, {"default/b"}, now),
+      ElementsAre(
+          "gang default/g: GPUs are partitioned although only 2 of its pods are served, and 3 "
+          "must be"));
   EXPECT_THAT(checker.CheckPartitioning({"default/b"}, {"default/b", "default/c"}, now), IsEmpty());
   EXPECT_THAT(checker.CheckPartitioning({"default/x"}, {"default/b"}, now), IsEmpty())
       << "it is of no gang";

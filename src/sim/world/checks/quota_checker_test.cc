@@ -10,7 +10,6 @@ namespace {
 
 using std::chrono::seconds;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 class QuotaCheckerTest : public testing::Test {
@@ -54,7 +53,7 @@ TEST_F(QuotaCheckerTest, ReportsBindingsBeyondMax) {
   EXPECT_THAT(judge.TakeProblems(now), IsEmpty());
   Bind("a", "two", 1);
   EXPECT_THAT(judge.TakeProblems(now),
-              ElementsAre(HasSubstr("3 of cpu are used by a: more than 2")));
+              ElementsAre("a/two is bound, and 3 of cpu are used by a: more than 2"));
 }
 
 TEST_F(QuotaCheckerTest, ReportsBorrowingBeyondTheSumOfGuarantees) {
@@ -65,7 +64,8 @@ TEST_F(QuotaCheckerTest, ReportsBorrowingBeyondTheSumOfGuarantees) {
   Bind("a", "three", 1);
   EXPECT_THAT(judge.TakeProblems(now), IsEmpty()) << "an eviction may be under way";
   now += kEvictionRepeats;
-  EXPECT_THAT(judge.TakeProblems(now), ElementsAre(HasSubstr("5 of cpu are used by all")));
+  EXPECT_THAT(judge.TakeProblems(now),
+              ElementsAre("a/three is bound, and 5 of cpu are used by all: more than 3"));
 }
 
 TEST_F(QuotaCheckerTest, AcceptsBorrowingWhatAnEvictionFreesSoon) {
@@ -88,7 +88,8 @@ TEST_F(QuotaCheckerTest, ToleratesNewQuotasAndRivalBindingsForAWhile) {
   EXPECT_THAT(judge.TakeProblems(now), IsEmpty());
   now += kFaultsLinger + seconds(1);
   Bind("a", "three", 1);
-  EXPECT_THAT(judge.TakeProblems(now), ElementsAre(HasSubstr("a/three is bound")));
+  EXPECT_THAT(judge.TakeProblems(now),
+              ElementsAre("a/three is bound, and 5 of cpu are used by a: more than 2"));
 }
 
 TEST_F(QuotaCheckerTest, AcceptsEvictionsOnlyFromQuotasOverMin) {

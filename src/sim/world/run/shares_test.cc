@@ -15,7 +15,6 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 class SharesTest : public testing::Test {
@@ -74,7 +73,8 @@ TEST_F(SharesTest, RefusesSharesThatDoNotFit) {
   Start({});
   NodeSpec node{.name = "n2", .mps = true};
   node.gpus = {{"MPS-40GB", {{"30gb@0"}, {"11gb@1"}}}};
-  EXPECT_THAT(world->AddNode(node).message(), HasSubstr("11gb@1 does not fit"));
+  EXPECT_EQ(world->AddNode(node).message(),
+            "node n2: GPU 0: 11gb@1 does not fit with the instances before it");
 }
 
 TEST_F(SharesTest, AgentRestartDropsFreeSharesAndKeepsHeldOnes) {
@@ -117,16 +117,18 @@ TEST_F(SharesTest, InvariantsDetectTooMuchMemory) {
   const std::string gpu = machine().gpus()->Info(0).uuid;
   const std::string second = device::MpsShareId({gpu, 20, 1});
   ASSERT_THAT(machine().backend()->Adopt(std::vector<std::string>{second}), IsEmpty());
-  EXPECT_THAT(Problems(), HasSubstr("GPU 0 holds what it cannot hold: 30gb@0 20gb@1"));
+  EXPECT_EQ(Problems(), "n1: GPU 0 holds what it cannot hold: 30gb@0 20gb@1");
 }
 
 TEST_F(SharesTest, InvariantsDetectDestructionOfHeldShare) {
   Start({{"10gb@0", true, "a"}}, false);
   ApiTruth none;
-  EXPECT_THAT(CheckDestruction(machine(), machine().Instances(0)[0], none),
-              ElementsAre(HasSubstr("10gb@0 on GPU 0 was destroyed while pod default/a holds it")));
+  const device::GpuInstance share = machine().Instances(0)[0];
+  EXPECT_THAT(CheckDestruction(machine(), share, none),
+              ElementsAre("n1: 10gb@0 on GPU 0 was destroyed while pod default/a holds it"));
   ASSERT_TRUE(machine().gpus()->SetComputeMode(0, device::ComputeMode::kDefault).ok());
-  EXPECT_THAT(Problems(), HasSubstr("which is not there"));
+  EXPECT_EQ(Problems(),
+            "n1: default/a holds nvidia.com/gpu-10gb " + share.uuid + ", which is not there");
 }
 
 TEST_F(SharesTest, SatisfiabilityCheckIncludesShares) {

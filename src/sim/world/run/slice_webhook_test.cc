@@ -15,7 +15,6 @@ namespace nos::sim {
 namespace {
 
 using std::chrono::seconds;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 class SliceWebhookTest : public testing::Test {
@@ -66,7 +65,10 @@ TEST_F(SliceWebhookTest, ChoosesSliceWithCapacityForRequirements) {
 TEST_F(SliceWebhookTest, RefusesImpossibleRequirements) {
   Start({{.name = "mig", .gpus = {{"A100-40GB"}}}});
   const auto refused = Create("huge", "100Gi", false);
-  EXPECT_THAT(refused.status().message(), HasSubstr("denied the request: no slice of GPUs"));
+  EXPECT_EQ(refused.status().message(),
+            "admission webhook \"slices.nos.nebuly.com\" denied the request: no slice of GPUs that "
+            "nos divides, on nodes that the pod may go to, meets the need (102400 MiB, 0/1000 of a "
+            "GPU's compute); the largest is 40320 MiB (A100-40GB)");
   EXPECT_EQ(Chosen("huge"), "gone");
   const PodSpec plain{.name = "plain"};
   world.Submit(plain, world.Now());
