@@ -184,7 +184,11 @@ TEST_F(KubeletDoubleTest, RefusesAllocationDuringAdmission) {
   ASSERT_TRUE(Counts(kSmall, {1, 1}));
   const auto refused = kubelet_->Admit({"team-a", "train-0"}, {{kSmall, 1}});
   EXPECT_EQ(refused.status().code(), Code::kExhausted);
-  EXPECT_THAT(refused.status().message(), HasSubstr("MIG-a of nvidia.com/mig-1g.5gb is not off"));
+  EXPECT_EQ(refused.status().message(),
+            "UnexpectedAdmissionError: Allocate failed due to rpc error: code = 9 desc = device "
+            "MIG-a of nvidia.com/mig-1g.5gb is not offered any more: the GPU is being "
+            "repartitioned anew, "
+            "which is unexpected");
   EXPECT_THAT(Held(), ElementsAre());
   // The kubelet applies a list a moment after its arrival.
   EXPECT_TRUE(

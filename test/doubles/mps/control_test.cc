@@ -105,6 +105,21 @@ class MpsControlTest : public testing::Test {
     const std::scoped_lock lock(mutex_);
     return seen_;
   }
+  // The condition's message while GPU 0 has this trouble.
+  static std::string NotServed(const std::string& trouble) {
+    return "MPS does not serve GPU 0: " + trouble;
+  }
+  bool AwaitTrouble(const std::string& trouble) {
+    return Await([&] { return testing::Value(Seen(), Contains(NotServed(trouble))); });
+  }
+  // Waits until the daemon is gone and has left this server.
+  bool AwaitServerLeft(pid_t server) {
+    const std::string trouble =
+        "the control daemon is gone, and its server (process " + std::to_string(server) +
+        ") may still have clients: a new one is started when it has ended; end it if it is not "
+        "needed";
+    return Await([&] { return State().trouble == trouble; });
+  }
   MpsTool Tool(const std::string& uuid = kA) {
     return MpsTool({options_.program, uuid, control_->PipeFolder(uuid),
                     options_.log_folder + "/" + uuid, false});
@@ -206,8 +221,7 @@ TEST_F(MpsControlTest, RestartsDeadDaemonAtOnce) {
   kill(first, SIGKILL);
   ASSERT_TRUE(AwaitServing(first));
   EXPECT_EQ(State().starts, 2u);
-  EXPECT_THAT(Seen(),
-              Contains("MPS does not serve GPU 0: its control daemon has ended (signal 9)"));
+  EXPECT_THAT(Seen(), Contains(NotServed("its control daemon has ended (signal 9)")));
   EXPECT_EQ(Ask("get_default_device_pinned_mem_limit 0"), "39G") << "set again";
 }
 
@@ -221,15 +235,15 @@ TEST_F(MpsControlTest, ReportsAndReplacesHungDaemon) {
   kill(first, SIGSTOP);
   ASSERT_TRUE(AwaitServing(first));
   EXPECT_FALSE(Alive(first));
-  EXPECT_THAT(Seen(), Contains(HasSubstr("'get_server_list' was not answered within 0.5 s")));
+  EXPECT_THAT(Seen(), Contains(NotServed("'get_server_list' was not answered within 0.5 s")));
 }
 
 TEST_F(MpsControlTest, KeepsDaemonAfterOneUnansweredCommand) {
   Serve();
   const pid_t first = State().pid;
   Fault("get_server_list refuse");
-  ASSERT_TRUE(
-      Await([&] { return testing::Value(Seen(), Contains(HasSubstr("Failed to communicate"))); }));
+  ASSERT_TRUE(AwaitTrouble(
+      "'get_server_list' failed (exit status 1): Failed to communicate with the daemon"));
   ASSERT_TRUE(AwaitServing());
   EXPECT_EQ(State().pid, first);
   EXPECT_EQ(State().starts, 1u);
@@ -273,8 +287,7 @@ TEST_F(MpsControlTest, ServerWithClientsOutlivesItsDaemon) {
   AddClient(client.pid());
   const pid_t daemon = State().pid;
   kill(daemon, SIGKILL);
-  ASSERT_TRUE(Await(
-      [this] { return State().trouble.find("may still have clients") != std::string::npos; }));
+  ASSERT_TRUE(AwaitServerLeft(server));
   EXPECT_TRUE(Alive(server));
   EXPECT_FALSE(board_.Usable(0, 1)) << "nobody new gets a share of it";
   client.End();
@@ -289,10 +302,8 @@ TEST_F(MpsControlTest, KeepsServerWithUnseenClients) {
   AddClient(0);
   const pid_t daemon = State().pid;
   kill(daemon, SIGKILL);
-  ASSERT_TRUE(Await(
-      [this] { return State().trouble.find("may still have clients") != std::string::npos; }));
+  ASSERT_TRUE(AwaitServerLeft(server));
   EXPECT_TRUE(Alive(server));
-  EXPECT_THAT(State().trouble, HasSubstr("(process " + std::to_string(server) + ")"));
   fs::remove(options_.log_folder + "/" + kA + "/clients");
   kill(server, SIGKILL);
   EXPECT_TRUE(AwaitServing(daemon));
@@ -329,8 +340,7 @@ TEST_F(MpsControlTest, WaitsForServerLeftByFormerAgent) {
   kill(daemon, SIGKILL);
   Start();
   ASSERT_TRUE(control_->Keep({{0, kA, 39}}).ok());
-  ASSERT_TRUE(Await(
-      [this] { return State().trouble.find("may still have clients") != std::string::npos; }));
+  ASSERT_TRUE(AwaitServerLeft(server));
   EXPECT_TRUE(Alive(server));
   kill(server, SIGKILL);
   EXPECT_TRUE(AwaitServing(daemon));
@@ -414,7 +424,8 @@ TEST_F(MpsControlTest, ReportsNoLimitWhileNotServing) {
 TEST_F(MpsControlTest, ReportsAndRetriesFailedStart) {
   Fault("start fail");
   Serve();
-  EXPECT_THAT(Seen(), Contains(HasSubstr("it ended when it was started (exit status 1); see ")));
+  EXPECT_THAT(Seen(), Contains(NotServed("it ended when it was started (exit status 1); see " +
+                                         options_.log_folder + "/" + kA + "/control.log")));
   EXPECT_EQ(State().starts, 2u);
 }
 
@@ -423,9 +434,9 @@ TEST_F(MpsControlTest, KillsAndRetriesHungStart) {
   options_.daemon.start_within = milliseconds(500);
   Start();
   ASSERT_TRUE(control_->Keep({{0, kA, 39}}).ok());
-  ASSERT_TRUE(Await([this] {
-    return testing::Value(Seen(), Contains(HasSubstr("Cannot find MPS control daemon")));
-  }));
+  ASSERT_TRUE(AwaitTrouble(
+      "'get_default_active_thread_percentage' failed (exit status 1): Cannot find MPS control "
+      "daemon process"));
   control_.reset();
   options_.daemon.start_within = seconds(20);
   Serve();
@@ -435,18 +446,19 @@ TEST_F(MpsControlTest, ReportsMissingProgram) {
   options_.program = folder_ + "/nvidia-cuda-mps-control";
   Start();
   ASSERT_TRUE(control_->Keep({{0, kA, 39}}).ok());
-  ASSERT_TRUE(Await([this] {
-    return testing::Value(Seen(), Contains(HasSubstr("cannot start " + options_.program)));
-  }));
-  EXPECT_THAT(Seen(), Contains(HasSubstr("NVIDIA_DRIVER_CAPABILITIES=compute")));
+  EXPECT_TRUE(AwaitTrouble("cannot start " + options_.program +
+                           ": No such file or directory; it comes with the driver's compute "
+                           "utilities (NVIDIA_DRIVER_CAPABILITIES=compute,utility)"));
 }
 
 TEST_F(MpsControlTest, ReportsPathTooLongForSocket) {
   options_.folder = folder_ + "/" + std::string(60, 'x');
   Start();
   ASSERT_TRUE(control_->Keep({{0, kA, 39}}).ok());
-  ASSERT_TRUE(Await(
-      [this] { return testing::Value(Seen(), Contains(HasSubstr("choose a shorter folder"))); }));
+  const std::string longest = control_->PipeFolder(kA) + "/control_privileged";
+  EXPECT_TRUE(AwaitTrouble(longest + " has " + std::to_string(longest.size()) +
+                           " bytes, and a socket's path 107 at most: choose a shorter folder for "
+                           "MPS"));
 }
 
 TEST_F(MpsControlTest, ServesDespiteRefusedLimit) {

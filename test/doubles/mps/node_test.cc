@@ -29,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::seconds;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 constexpr seconds kLong{60};  // only reached by a failing test
 
@@ -198,7 +199,12 @@ TEST_F(MpsNodeTest, AllocatesSeveralSharesOnOneGpuOnly) {
     EXPECT_TRUE(together.ok()) << together.status().message();
   }
   const auto apart = kubelet_->Admit({"team-a", "apart"}, {{"nvidia.com/gpu-7gb", 2}});
-  EXPECT_THAT(apart.status().message(), HasSubstr("reaches the MPS daemon of one GPU only"));
+  EXPECT_THAT(apart.status().message(),
+              MatchesRegex("UnexpectedAdmissionError: Allocate failed due to rpc error: code = 3 "
+                           "desc = 2 shares of nvidia.com/gpu-7gb for one container are of GPUs "
+                           "GPU-[-0-9a-f]+ and GPU-[-0-9a-f]+, and a program reaches the MPS "
+                           "daemon of one GPU only: ask for one larger share, or for one share in "
+                           "each of several containers, which is unexpected"));
 }
 
 // Clients depend on the daemons: a starting agent knows no share before it has asked the kubelet.
@@ -386,7 +392,7 @@ TEST_F(RestartedAgentTest, SwitchToMigEndsDaemonOnce) {
   using enum device::MpsState::Phase;
   for (int times = 0; times < 3; ++times) run(kServing);
   ASSERT_EQ(mps_->States().size(), 1U);
-  const std::string log = folder_ + "/log/" + mps_->States()[0].gpu_uuid + "/control.log";
+  const std::string uuid = mps_->States()[0].gpu_uuid;
 
   PutNode("hybrid", {{"nos.nebuly.com/spec-partitioning-plan", "2"},
                      {"nos.nebuly.com/spec-layout-0", "1g.18gb@6"}});
@@ -399,11 +405,11 @@ TEST_F(RestartedAgentTest, SwitchToMigEndsDaemonOnce) {
             R"({"plan":"2","outcome":"applied"})");
   EXPECT_THAT(reconcile::testing::EventsOf(api_),
               testing::Not(HasSubstr("PartitioningIncomplete")));
-  std::ifstream file(log);
+  std::ifstream file(folder_ + "/log/" + uuid + "/control.log");
+  const std::string start =
+      "] Starting control daemon using socket " + mps_->PipeFolder(uuid) + "/control";
   int starts = 0;
-  for (std::string line; std::getline(file, line);) {
-    starts += line.find("Starting control daemon") != std::string::npos ? 1 : 0;
-  }
+  for (std::string line; std::getline(file, line);) starts += line.ends_with(start) ? 1 : 0;
   EXPECT_EQ(starts, 1);
 }
 

@@ -11,6 +11,7 @@
 #include "kube/testing/fake_api.h"
 #include "kubelet/testing/fake_kubelet.h"
 #include "node.h"
+#include "reconcile/plan_result.h"
 #include "reconcile/runner.h"
 #include "reconcile/testing/scene.h"
 
@@ -22,6 +23,7 @@ using device::NvmlLibrary;
 using nvml_double::NvmlNode;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 
 constexpr const char* kNode = "gpu-1";
 
@@ -94,8 +96,15 @@ TEST_F(NvmlAgentResetTest, KeepsModeWhileMonitorHoldsGpu) {
   Run();
   Plan("1", "3g.20gb@4");
   Run(seconds(40));
-  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("NotReset"));
-  EXPECT_THAT(Annotation("partitioning-result"), HasSubstr("In use by another client"));
+  const auto result = reconcile::ReadPlanResult(Annotation("partitioning-result"));
+  ASSERT_TRUE(result.ok()) << result.status().ToString();
+  ASSERT_EQ(result->obstacles.size(), 1u);
+  EXPECT_EQ(result->obstacles[0].code, "NotReset");
+  EXPECT_THAT(
+      result->obstacles[0].message,
+      MatchesRegex("GPU 0 keeps its MIG mode for now: GPU 0: .*/nvidia-smi --gpu-reset -i "
+                   "GPU-[-0-9a-f]+ failed \\(exit status 255\\): The following GPUs could not be "
+                   "reset:   GPU GPU-[-0-9a-f]+: In use by another client  1 device is .*"));
   EXPECT_EQ(Annotation("status-model-0"), "GPU-40GB+GPU+TIME-4");
   node_.EditGpu(0, [](JsonObject& gpu) { gpu["inUse"] = false; });
   Run(seconds(120));

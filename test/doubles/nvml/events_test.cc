@@ -63,8 +63,10 @@ TEST_F(NvmlEventsTest, KeepsXidConditionUntilInstanceIsDestroyed) {
     const std::lock_guard lock(mutex_);
     EXPECT_EQ(xids_, (std::vector<uint64_t>{31, 63})) << "all are reported";
   }
-  EXPECT_NE(condition.message.find("Xid 63 on instance 1 of GPU 0"), std::string::npos)
-      << condition.message;
+  EXPECT_EQ(condition.message,
+            "the driver reported Xid 63 on instance 1 of GPU 0: look it up at "
+            "docs.nvidia.com/deploy/xid-errors, reset the GPU if it says so, then restart the "
+            "agent");
   EXPECT_FALSE(board_.Usable(0, made.id));
   EXPECT_TRUE(board_.Usable(0, made.id + 1));
   ASSERT_TRUE(backend_.Destroy(0, made.id).ok());

@@ -13,7 +13,6 @@ namespace nos::device {
 namespace {
 
 using nvml_double::NvmlNode;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 JsonObject Gpu(const char* model, bool mig) { return {{"model", model}, {"mig", mig}}; }
@@ -62,8 +61,14 @@ TEST(NvmlReset, ReportsOtherClientHoldingGpu) {
   m.node.EditGpu(0, [](JsonObject& gpu) { gpu["inUse"] = true; });
   const Status held = m.backend.ResetGpu(0);
   EXPECT_EQ(held.code(), Code::kUnavailable);
-  EXPECT_THAT(held.message(), HasSubstr("In use by another client"));
-  EXPECT_THAT(held.message(), HasSubstr("exit status 255"));
+  const std::string uuid = m.Info(0).uuid;
+  EXPECT_EQ(held.message(),
+            "GPU 0: " + NvmlNode::nvidia_smi() + " --gpu-reset -i " + uuid +
+                " failed (exit status 255): The following GPUs could not be reset:   GPU " + uuid +
+                ": In use by another client  1 device is currently being used by one or more other "
+                "processes (e.g., Fabric Manager, CUDA application, graphics application such as "
+                "an X server, or a monitoring application such as another instance of "
+                "nvidia-smi).");
   EXPECT_FALSE(m.Info(0).mig_enabled);
   {
     NvmlSession session(*m.library);  // such as DCGM's
@@ -82,7 +87,9 @@ TEST(NvmlReset, ReportsUnsupportedReset) {
   });
   const Status linked = m.backend.ResetGpu(0);
   EXPECT_EQ(linked.code(), Code::kUnimplemented);
-  EXPECT_THAT(linked.message(), HasSubstr("not supported: it is linked to others"));
+  EXPECT_EQ(linked.message(),
+            "GPU 0: " + NvmlNode::nvidia_smi() + " --gpu-reset -i " + m.Info(0).uuid +
+                " failed (exit status 3): Resetting GPU is not supported: it is linked to others");
   m.node.Edit([](Json& state) { state.as_object()["root"] = false; });
   EXPECT_EQ(m.backend.ResetGpu(1).code(), Code::kPermission);
   EXPECT_EQ(m.backend.ResetGpu(7).code(), Code::kNotFound);
@@ -93,7 +100,9 @@ TEST(NvmlReset, ReportsMissingOrHungProgram) {
   NvmlBackend without(*m.library, gpu::Catalogue::Builtin(), nullptr, {"/nowhere/nvidia-smi"});
   const Status none = without.ResetGpu(0);
   EXPECT_EQ(none.code(), Code::kPermission);
-  EXPECT_THAT(none.message(), HasSubstr("cannot start /nowhere/nvidia-smi"));
+  EXPECT_EQ(none.message(),
+            "GPU 0: cannot start /nowhere/nvidia-smi: No such file or directory; it comes with the "
+            "driver's compute utilities (NVIDIA_DRIVER_CAPABILITIES=compute,utility)");
   const std::string slow = m.node.state_path() + ".sh";
   {
     std::ofstream script(slow);
@@ -104,7 +113,7 @@ TEST(NvmlReset, ReportsMissingOrHungProgram) {
                     {slow, std::chrono::milliseconds(200)});
   const Status late = hangs.ResetGpu(0);
   EXPECT_EQ(late.code(), Code::kDeadline);
-  EXPECT_THAT(late.message(), HasSubstr("has not ended within 0.2 s"));
+  EXPECT_EQ(late.message(), "GPU 0: " + slow + " has not ended within 0.2 s");
   EXPECT_EQ(ResetGpu({}, "--id=0; reboot").code(), Code::kInvalid);
 }
 
