@@ -334,8 +334,8 @@ TEST_F(ExplainTest, SuggestsStepForEachReasonAboutResourceClaims) {
   const auto snapshot = testing::Snap({NodeOf("a", {{"cpu", "8"}})});
   for (const char* code :
        {codes::kResourceClaimNotCreated, codes::kResourceClaimNotFound,
-        codes::kResourceClaimDeleted, codes::kResourceClaimInUse,
-        codes::kResourceClaimOfAnother, codes::kDevicesRefused, codes::kDevicesFailed, codes::kInsufficientDevices}) {
+        codes::kResourceClaimDeleted, codes::kResourceClaimInUse, codes::kResourceClaimOfAnother,
+        codes::kDevicesRefused, codes::kDevicesFailed, codes::kInsufficientDevices}) {
     EXPECT_NE(StepForAll({code, "the reason"}, PodOf("p"), snapshot), "") << code;
   }
 }
