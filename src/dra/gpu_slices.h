@@ -68,7 +68,7 @@ std::string DeviceNameOf(int gpu, const gpu::Profile& profile, uint8_t start);
 // All devices of a GPU, in the order of its slice.
 std::vector<DriverDevice> DevicesOf(const GpuOfDriver& gpu);
 
-// As in slices. Without a placement: those of the GPU.
+// The attributes that a slice has for the placement, or for the whole GPU if there is none.
 JsonObject AttributesOf(const GpuOfDriver& gpu, const NodeOfDriver& node,
                         const std::optional<gpu::Placement>& placement);
 

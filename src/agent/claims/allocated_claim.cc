@@ -14,7 +14,7 @@ const kube::Resource kResourceClaims{"resource.k8s.io", "v1", "resourceclaims", 
 namespace {
 
 constexpr size_t kMaxMessage = 1000;  // bytes
-// Of claims that kube-controller-manager makes from templates.
+// kube-controller-manager sets this annotation on claims that it makes from templates.
 constexpr std::string_view kPodClaimName = "resource.kubernetes.io/pod-claim-name";
 
 bool IsOurs(const std::string& pool, const dra::Name& driver, const dra::Name& in_pool) {

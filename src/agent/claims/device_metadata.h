@@ -24,7 +24,8 @@ struct MetadataFile {
   std::string cdi_name;  // of the CDI device that mounts it
 };
 
-// Of the requests that have a device here. None for a claim with names that are no parts of a path.
+// One file for each request that has a device on this node. There are none if a name of the claim
+// cannot be part of a path.
 std::vector<MetadataFile> MetadataFilesOf(const std::string& folder, const PreparedClaim& claim);
 
 // The attributes of a device, as in ResourceSlices: {"profile": {"string": "1g.10gb"}}.

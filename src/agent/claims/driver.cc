@@ -369,7 +369,7 @@ Status ClaimDriver::WriteSpec(bool complete) const {
   return WriteMetadataSpec();
 }
 
-// Those that exist.
+// The files of the claim that exist.
 std::vector<MetadataFile> ClaimDriver::FilesOf(const PreparedClaim& claim) const {
   if (options_.metadata_folder.empty()) return {};
   std::vector<MetadataFile> files = MetadataFilesOf(options_.metadata_folder, claim);
@@ -377,7 +377,7 @@ std::vector<MetadataFile> ClaimDriver::FilesOf(const PreparedClaim& claim) const
   return files;
 }
 
-// Nothing is written of devices that are not known yet.
+// Writes nothing while a device of the claim is not known yet.
 Status ClaimDriver::WriteFilesOf(const PreparedClaim& claim) const {
   const auto is_unknown = [this](const ClaimedDevice& device) {
     return Find(device.device) == nullptr;
@@ -390,14 +390,14 @@ Status ClaimDriver::WriteFilesOf(const PreparedClaim& claim) const {
 }
 
 Status ClaimDriver::WriteMetadataSpec() const {
+  const std::string& folder = options_.metadata_folder;
+  if (folder.empty()) return Status::Ok();
   device::CdiSpec spec;
   spec.kind = kMetadataCdiKind;
   for (const auto& [uid, claim] : prepared_) {
     if (!claim.ready) continue;
-    const size_t wanted = MetadataFilesOf(options_.metadata_folder, claim).size();
-    if (!options_.metadata_folder.empty() && FilesOf(claim).size() < wanted) {
-      NOS_RETURN_IF_ERROR(WriteFilesOf(claim));  // one was lost
-    }
+    const bool complete = FilesOf(claim).size() == MetadataFilesOf(folder, claim).size();
+    if (!complete) NOS_RETURN_IF_ERROR(WriteFilesOf(claim));
     for (const MetadataFile& file : FilesOf(claim)) {
       spec.devices[file.cdi_name];
       spec.files[file.cdi_name].push_back({file.host_path, file.container_path});

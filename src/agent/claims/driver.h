@@ -42,8 +42,9 @@ namespace nos::agent {
 
 // The kind of the CDI specification with the devices of claims.
 inline constexpr const char* kClaimCdiKind = "nos.nebuly.com/claim";
-// Of the files with their metadata. It is a specification of its own, so that a former version of
-// the agent, which does not know these devices, does not remove them from under running pods.
+// The kind of the CDI specification that mounts the files with their metadata. It has a file of its
+// own: a former version of the agent does not know these devices, and must not remove them while
+// pods run.
 inline constexpr const char* kMetadataCdiKind = "nos.nebuly.com/claim-metadata";
 
 struct ClaimDriverOptions {

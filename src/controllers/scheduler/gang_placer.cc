@@ -150,19 +150,10 @@ void GangPlacer::TryAlternatives(const PendingGang& gang, PlaceOne place, Placem
   }
   scheduling::GangRefusals others;
   for (size_t first = 1; first < alternatives; ++first) {
-    Abandon(best);
-    Placement tried;
     devices->SetFirstAlternative(first);
-    TryEach(gang, gang.waiting, place, tried);
-    if (!tried.refusals.empty()) TryRefused(gang, place, tried);
+    Placement tried = TryInstead(gang, gang.waiting, place, best);
     devices->SetFirstAlternative(0);
-    if (IsEnough(gang, tried) || tried.gave_up) {
-      best = std::move(tried);
-      return;
-    }
-    Abandon(tried);
-    if (tried.chosen.size() > best.chosen.size()) std::swap(tried, best);
-    std::ranges::move(tried.refusals, std::back_inserter(others));
+    if (KeepBetter(gang, std::move(tried), best, others)) return;
   }
   std::ranges::move(others, std::back_inserter(best.refusals));  // as in TryDomains
 }
@@ -177,20 +168,33 @@ void GangPlacer::TryOrders(const PendingGang& gang, PlaceOne place, Placement& b
     std::ranges::stable_partition(order, [&](const Pod& pod) { return refused.contains(pod); });
     if (!known.insert(order).second || asks_left < order.size()) break;
     asks_left -= order.size();
-    Abandon(best);
-    Placement tried;
-    TryEach(gang, order, place, tried);
+    Placement tried = TryInstead(gang, order, place, best);
     refused = RefusedForDevices(tried);
-    if (!tried.refusals.empty()) TryRefused(gang, place, tried);
-    if (IsEnough(gang, tried) || tried.gave_up) {
-      best = std::move(tried);
-      return;
-    }
-    Abandon(tried);
-    if (tried.chosen.size() > best.chosen.size()) std::swap(tried, best);
-    std::ranges::move(tried.refusals, std::back_inserter(others));
+    if (KeepBetter(gang, std::move(tried), best, others)) return;
   }
   std::ranges::move(others, std::back_inserter(best.refusals));  // as in TryDomains
+}
+
+GangPlacer::Placement GangPlacer::TryInstead(const PendingGang& gang,
+                                             const std::vector<Pod>& members, PlaceOne place,
+                                             const Placement& best) {
+  Abandon(best);
+  Placement tried;
+  TryEach(gang, members, place, tried);
+  if (!tried.refusals.empty()) TryRefused(gang, place, tried);
+  return tried;
+}
+
+bool GangPlacer::KeepBetter(const PendingGang& gang, Placement tried, Placement& best,
+                            scheduling::GangRefusals& others) {
+  if (IsEnough(gang, tried) || tried.gave_up) {
+    best = std::move(tried);
+    return true;
+  }
+  Abandon(tried);
+  if (tried.chosen.size() > best.chosen.size()) std::swap(tried, best);
+  std::ranges::move(tried.refusals, std::back_inserter(others));
+  return false;
 }
 
 // Repeats while other members find a node, because each of them may allow another to follow.

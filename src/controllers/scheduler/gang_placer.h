@@ -81,6 +81,13 @@ class GangPlacer {
   // As TryFurther. Tries the members in other orders: the first ones may have taken devices which
   // are the only ones that serve others.
   void TryOrders(const PendingGang& gang, PlaceOne place, Placement& best);
+  // Releases the best attempt so far and tries these members in this order.
+  Placement TryInstead(const PendingGang& gang, const std::vector<Pod>& members, PlaceOne place,
+                       const Placement& best);
+  // Keeps `tried` as `best`, and returns true, if the gang needs no further attempt. Otherwise
+  // releases it, keeps the better one, and moves the refusals of the other one to `others`.
+  bool KeepBetter(const PendingGang& gang, Placement tried, Placement& best,
+                  scheduling::GangRefusals& others);
   void TryDomains(const PendingGang& gang, const scheduling::GangTies& ties, Placement& best);
   Placement TryIn(const PendingGang& gang, std::span<const size_t> domain, DomainTries& tries);
   void RefuseGang(const PendingGang& gang, size_t found, const scheduling::GangRefusals& refusals,

@@ -18,7 +18,7 @@ dra::DeviceCounts ClaimCharges::CountsOf(const dra::ResourceClaim& claim,
                                          const cluster::Pod& pod) const {
   if (claim.allocation) return dra::CountsOf(claim, *claim.allocation);
   if (const auto* assumed = devices_->FindAssumed(claim.Key())) {
-    // As once it is stored (IsChargedFor).
+    // The charge must not change when the claim is stored with its users (IsChargedFor).
     const bool of_group =
         dra::ConsumerFor(claim, pod, snapshot_.around()).resource != dra::kPodConsumer;
     if (assumed->pod_uid != pod.meta.uid && !of_group) return {};

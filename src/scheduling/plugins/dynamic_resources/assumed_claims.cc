@@ -182,7 +182,7 @@ Progress FollowGang(AssumedClaims& assumed, const cluster::Pod& pod,
       continue;
     }
     if (claim->allocation->devices != change.allocation.devices) {
-      return Failed(fmt::format("resourceclaim \"{}\" was allocated otherwise", key));
+      return Failed(fmt::format("resourceclaim \"{}\" was allocated with other devices", key));
     }
     if (dra::IsReservedFor(*claim, pod)) {
       change.follows = false;

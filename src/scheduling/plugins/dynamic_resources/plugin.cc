@@ -102,6 +102,10 @@ std::shared_ptr<DeviceIndex> IndexOf(const cluster::ClusterSnapshot& snapshot) {
   return {own, &own->index};
 }
 
+Verdict NotOnNode() {
+  return Verdict::Unresolvable(codes::kDevicesElsewhere, "resourceclaim not available on the node");
+}
+
 Verdict VerdictOf(const dra::AllocationFault& fault) {
   return Verdict::Unresolvable(codes::kDevicesRefused, fault.message);
 }
@@ -245,8 +249,7 @@ Verdict DynamicResources::Filter(const CycleState& state, const Pod& pod,
   const auto* wanted = state.Get<Wanted>();
   if (wanted == nullptr) return Verdict::Fits();
   if (!ReachDevices(wanted->claims, *node.node)) {
-    return Verdict::Unresolvable(codes::kDevicesElsewhere,
-                                 "resourceclaim not available on the node");
+    return NotOnNode();
   }
   if (!wanted->claims.leftover.fits()) return wanted->claims.leftover;
   const auto open = wanted->OpenOn(pod, node);
@@ -311,8 +314,7 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
     return Verdict::Unresolvable("NodeNotFound", fmt::format("node \"{}\" is gone", node));
   }
   if (!ReachDevices(wanted.claims, *info->node)) {
-    return Verdict::Unresolvable(codes::kDevicesElsewhere,
-                                 "resourceclaim not available on the node");
+    return NotOnNode();
   }
   AssumedClaims assumed;
   for (const auto& claim : wanted.claims.allocated) {
@@ -490,16 +492,16 @@ void AppendClaims(const Pod& pod, const cluster::ClusterContext& around, std::st
   }
   for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
     const auto& claim = around.device_claims.Share(key);
-    const bool assumed = around.devices != nullptr && around.devices->FindAssumed(key) != nullptr;
+    const auto* assumed = around.devices == nullptr ? nullptr : around.devices->FindAssumed(key);
     const bool foreign = claim != nullptr && !IsMadeFor(*claim, pod);
     const bool open =
-        claim != nullptr && !claim->allocation && !claim->deleted && !assumed && !foreign;
+        claim != nullptr && !claim->allocation && !claim->deleted && assumed == nullptr && !foreign;
     kind += open ? "=" : "#";
     kind += open ? claim->spec.str() : key;
     kind += ';';
     if (!open && claim != nullptr) kind += claim->resource_version;
     if (foreign) kind += '!';
-    if (assumed) AppendAssumption(*around.devices->FindAssumed(key), pod, kind);
+    if (assumed != nullptr) AppendAssumption(*assumed, pod, kind);
   }
 }
 
