@@ -39,6 +39,9 @@ struct ClaimServiceOptions {
   // Announce devices for extended resources: "always", "never", or "auto": if the version of the
   // node's kubelet serves claims for them (1.36 or later).
   std::string extended_resources = "auto";
+  // Announce devices that claims share: memory of GPUs and instances by MPS, and time slices.
+  bool shares = false;
+  int time_slices = 0;  // claims that may take turns on a device; 0, 1: none
   std::string node;
   std::string plugins = "/var/lib/kubelet/plugins";
   std::string registry = "/var/lib/kubelet/plugins_registry";
@@ -58,6 +61,7 @@ struct ClaimServiceCollaborators {
   // Makes a backend for the queue of one GPU, so that GPUs need not wait for each other.
   std::function<std::unique_ptr<device::Backend>()> make_backend{};
   const device::GpuHealth* health = nullptr;  // null: the driver reports no health
+  ShareDaemons* daemons = nullptr;            // null: there are no shares by MPS
   std::function<void()> wake{};               // Step has work; from any thread
   Metrics* metrics = nullptr;                 // null: nothing is counted
 };
@@ -96,6 +100,7 @@ class ClaimService final : public ClaimInterface {
   Status UpdateSlices(Time now, const Wanted& wanted);
   bool Release();
   void Call(std::function<void(kube::Client&)> call);
+  std::vector<dra::GpuOfDriver> AnnouncedGpus() const;
   void FollowClaims(Time now);
   void WriteReports(Time now);
   void AnnounceFailure(const CreationReport& report, Time now);

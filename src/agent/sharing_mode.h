@@ -33,6 +33,7 @@
 namespace nos::agent {
 
 class DevicePlugins;
+class ShareDaemons;
 class DevicePluginStrategy;
 struct PluginTraits;
 
@@ -68,6 +69,9 @@ class SharingModeStrategy {
   virtual Status UsePlugin(const PluginTraits& /*plugin*/) { return Status::Ok(); }
   // Adds the settings that do not change while the agent runs. settings.hybrid is set.
   virtual void AddSettings(SharingSettings& /*settings*/) const {}
+  // The daemons by which ResourceClaims may share devices; null: the mode has none. Call it after
+  // Decorate.
+  virtual ShareDaemons* Daemons() { return nullptr; }
   // A backend that also has the mode's devices; null: `backend` is enough.
   virtual std::unique_ptr<device::Backend> Decorate(device::Backend& /*backend*/,
                                                     const ModeContext& /*context*/) {

@@ -54,5 +54,7 @@ RequestedMode RequestedModeOf(const SharingModes& modes, const cluster::Node& no
 std::vector<std::unique_ptr<device::Backend>> StackBackends(const SharingModes& modes,
                                                             device::Backend& driver,
                                                             const ModeContext& context);
+// The daemons by which ResourceClaims may share devices; null: there are none.
+ShareDaemons* DaemonsOf(const SharingModes& modes);
 
 }  // namespace nos::agent

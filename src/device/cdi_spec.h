@@ -19,11 +19,19 @@
 
 namespace nos::device {
 
+// Further changes of a container that gets a device.
+struct ContainerEdits {
+  std::map<std::string, std::string> environment;
+  std::vector<DriverFile> folders;  // mounted, read and write
+  friend bool operator==(const ContainerEdits&, const ContainerEdits&) = default;
+};
+
 struct CdiSpec {
   std::string kind;  // "VENDOR/CLASS"; a device's full name is then "VENDOR/CLASS=NAME"
   DriverFiles driver;
   std::map<std::string, std::vector<DeviceNode>> devices;  // by name
   std::map<std::string, std::vector<DriverFile>> files{};  // mounted with a device, by its name
+  std::map<std::string, ContainerEdits> edits{};           // by name of the device
 };
 
 Json ToJson(const CdiSpec& spec);

@@ -20,8 +20,9 @@ namespace nos::dra {
 using DeviceCounts = std::map<std::string, int64_t>;
 
 // Returns the resource of a device of NVIDIA's driver or of nos's: "nvidia.com/mig-1g.10gb" for
-// "gpu-0-mig-1g10gb-19-6", "nvidia.com/gpu" for "gpu-0"; "" for another device. The driver makes
-// these names (cmd/gpu-kubelet-plugin/mig.go), so this needs no ResourceSlice.
+// "gpu-0-mig-1g10gb-19-6", "nvidia.com/gpu" for "gpu-0", "nvidia.com/gpu.shared" for a time slice
+// of it, the instance for one of an instance; "" for another device. The driver makes these names
+// (cmd/gpu-kubelet-plugin/mig.go), so this needs no ResourceSlice.
 std::string ResourceOf(std::string_view driver, std::string_view device);
 
 // A share of a GPU counts for its memory, as this resource.

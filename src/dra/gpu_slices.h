@@ -7,6 +7,11 @@
 // Devices never come and go with instances: each GPU announces itself and every placement that its
 // model has, and counters exclude placements that overlap. A pool changes only with its GPUs and
 // their health. Names and counters are as NVIDIA's driver publishes them with dynamic MIG. Pure.
+//
+// Shares are further devices beside a GPU or placement, which several claims may have at a time
+// (allowMultipleAllocations). They use the counters of what is shared, once for all claims, so
+// schedulers never give away a share of something that another claim has for itself. Claims request
+// memory of an "mps" device, and one turn of a "time-slices" device.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +34,14 @@ inline constexpr std::string_view kCreationFailed = "nos.nebuly.com/CreationFail
 // Taint of the devices of an unhealthy GPU; its value is a reason.
 inline constexpr std::string_view kUnhealthyTaint = "nos.nebuly.com/unhealthy";
 
+// What claims may share of a GPU and of its placements.
+struct SharesOfGpu {
+  int64_t memory_gib = 0;  // for clients of MPS, of the GPU as a whole; 0: no shares by MPS
+  int max_clients = 0;     // of MPS, of a GPU or an instance
+  int time_slices = 0;     // claims that may take turns; 0, 1: none
+  friend bool operator==(const SharesOfGpu&, const SharesOfGpu&) = default;
+};
+
 struct GpuOfDriver {
   int index = 0;  // GpuInfo::index
   std::string uuid, product;
@@ -39,6 +52,7 @@ struct GpuOfDriver {
   std::string pci_bus_id, pcie_root;  // "0000:17:00.0", "pci0000:16"; "": unknown
   std::string fault;                  // reason of kUnhealthyTaint, a label's value; "": healthy
   std::map<std::string, std::string> device_faults{};  // the same of single devices, by name
+  SharesOfGpu shares{};
 };
 
 struct NodeOfDriver {
@@ -53,24 +67,29 @@ struct SliceRules {
   bool binding_conditions = true;
   // Kubernetes 1.34 wants counters in the slice of the devices, later versions in one of their own.
   bool combined = false;
+  bool shares = true;  // devices may be allocated several times
 };
 
-// A device that may be allocated: a GPU or a placement on it.
+// A device that may be allocated: a GPU or a placement on it, or shares of one of these.
 struct DriverDevice {
   std::string name;
   int gpu = 0;                              // GpuOfDriver::index
   std::optional<gpu::Placement> placement;  // absent: the whole GPU
+  DeviceSharing sharing = DeviceSharing::kNone;
 };
 
 // Names are labels of DNS, unique on the node.
 std::string DeviceNameOf(int gpu);
 std::string DeviceNameOf(int gpu, const gpu::Profile& profile, uint8_t start);
-// All devices of a GPU, in the order of its slice.
+// All devices of a GPU, in the order of its slice: first those that are not shared.
 std::vector<DriverDevice> DevicesOf(const GpuOfDriver& gpu);
+// Memory in MiB of the device; of one that MPS shares, what all its claims can have together. 0:
+// not known, or there can be no shares by MPS.
+int64_t MemoryOf(const GpuOfDriver& gpu, const DriverDevice& device);
 
-// The attributes that a slice has for the placement, or for the whole GPU if there is none.
+// The attributes that a slice has for the device.
 JsonObject AttributesOf(const GpuOfDriver& gpu, const NodeOfDriver& node,
-                        const std::optional<gpu::Placement>& placement);
+                        const DriverDevice& device);
 
 // The specs of the slices, without generation. At most 8 counter sets and 64 devices each.
 std::vector<JsonObject> SliceSpecs(const NodeOfDriver& node, const std::vector<GpuOfDriver>& gpus,
@@ -89,7 +108,7 @@ SliceWrites PlanSlices(const NodeOfDriver& node, const std::vector<JsonObject>& 
 
 // Fields that the API server left out of a slice, because their feature is switched off there.
 struct DroppedFields {
-  bool counters = false, binding_conditions = false;
+  bool counters = false, binding_conditions = false, shares = false;
 };
 DroppedFields DroppedBetween(const Json& sent, const Json& stored);
 

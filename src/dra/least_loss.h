@@ -3,8 +3,9 @@
 //
 // A device's loss is the potential that its GPU loses, as a fraction of that of an empty GPU.
 // Order: least loss, the GPU with the fewest free slots, the most instances, the layout with the
-// lowest number, the highest start, kube-scheduler's order. Whole GPUs lose everything that is left
-// of them; those that are empty come first.
+// lowest number, the highest start, the least memory left of a device that claims share,
+// kube-scheduler's order. Whole GPUs lose everything that is left of them; those that are empty
+// come first. Shares of what claims share already lose nothing.
 //
 // All other devices keep their places in kube-scheduler's order: of other drivers, of models,
 // profiles and starts that the catalogue does not know, of GPUs with such an instance in use.

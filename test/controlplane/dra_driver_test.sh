@@ -10,9 +10,9 @@ build=$2 node=dra-$$ team=team-dra-$$ release=nos-dra
 plane=$(mktemp -d)
 export NOS_CONTROLPLANE_DIR=$plane/plane NOS_CONTROLPLANE_ONLY="etcd kube-apiserver kube-controller-manager kube-scheduler"
 # On by default from Kubernetes 1.36 on.
-export NOS_FLAGS_KUBE_APISERVER="--feature-gates=DRAPartitionableDevices=true,DRADeviceBindingConditions=true,DRAResourceClaimDeviceStatus=true,DRAExtendedResource=true,ResourceHealthStatus=true"
+export NOS_FLAGS_KUBE_APISERVER="--feature-gates=DRAPartitionableDevices=true,DRADeviceBindingConditions=true,DRAResourceClaimDeviceStatus=true,DRAExtendedResource=true,ResourceHealthStatus=true,DRAConsumableCapacity=true"
 export NOS_FLAGS_KUBE_CONTROLLER_MANAGER="--feature-gates=DRAExtendedResource=true"
-export NOS_NODE_GATES="DRAExtendedResource: true, ResourceHealthStatus: true"
+export NOS_NODE_GATES="DRAExtendedResource: true, ResourceHealthStatus: true, DRAConsumableCapacity: true"
 trap 'rm -rf "$plane"' EXIT
 own_plane 0 "$NOS_CONTROLPLANE_DIR" "$plane/up"
 # shellcheck source=test/controlplane/real_node.sh
@@ -30,7 +30,8 @@ plugins=$work/node/kubelet/plugins cdi=$work/node/cdi
 metadata=/var/run/kubernetes.io/dra-device-attributes/resourceclaimtemplates/gpu/slice/gpu.nos.nebuly.com-metadata.json
 
 start_agent() {
-  agent_here cdi "resourceClaims: {enabled: true, extendedResources: always, pluginsFolder: $plugins, registryFolder: ${plugins}_registry, cdiFolder: $cdi}"
+  agent_here cdi "resourceClaims: {enabled: true, extendedResources: always, shares: true, pluginsFolder: $plugins, registryFolder: ${plugins}_registry, cdiFolder: $cdi}
+mps: {enabled: true, program: $PWD/test/doubles/mps/nvidia-cuda-mps-control, folder: $work/mps, logFolder: $work/mps-log}"
 }
 start_scheduler() {
   minimal_scheduler_config >"$work/scheduler.yaml"
@@ -42,8 +43,15 @@ start_scheduler() {
   pid[scheduler]=$!
   disown
 }
-# claim_pod NAME PROFILE [REQUEST]: a pod with a claim from a template of its own, which prints its devices.
-claim_pod() {
+# claim_pod NAME PROFILE: a pod with a claim from a template of its own, which prints its devices.
+claim_pod() { pod_with "$1" mig "selectors: [{cel: {expression: \"device.attributes['gpu.nos.nebuly.com'].profile == '$2'\"}}]"; }
+# share_pod NAME MEMORY [EXPRESSION]: the same with memory that MPS limits, of a device that the expression selects.
+share_pod() {
+  pod_with "$1" mps "capacity: {requests: {memory: $2}}
+          selectors: [{cel: {expression: \"${3:-true}\"}}]"
+}
+# pod_with NAME CLASS REQUEST
+pod_with() {
   local numbers
   numbers=$(seq -f "$tty:%g" 18 62 | tr '\n' ' ')
   expect created from "
@@ -56,8 +64,8 @@ spec:
       requests:
       - name: slice
         exactly:
-          deviceClassName: mig.nos.nebuly.com
-          selectors: [{cel: {expression: \"device.attributes['gpu.nos.nebuly.com'].profile == '$2'\"}}]
+          deviceClassName: $2.nos.nebuly.com
+          $3
 ---
 apiVersion: v1
 kind: Pod
@@ -78,11 +86,12 @@ spec:
 }
 gone() { expect deleted k delete pod "$1" -n "$team" --timeout 60s; }
 # start_of NAME: the start of the device that the pod's claim has.
-start_of() {
+start_of() { device_of "$1" | grep -oE '[0-9]+$'; }
+device_of() {
   k get resourceclaims -n "$team" -o json |
-    jq -r --arg pod "$1" '.items[] | select(.metadata.ownerReferences[0].name == $pod) | .status.allocation.devices.results[0].device' |
-    grep -oE '[0-9]+$'
+    jq -r --arg pod "$1" '.items[] | select(.metadata.ownerReferences[0].name == $pod) | .status.allocation.devices.results[0].device'
 }
+log_of() { cat "$work/node/logs/${team}_$1"_*/main/*.log | cut -d' ' -f4-; }
 instances() { jq -c '[.gpus[0].instances[] | "\(.profile)@\(.start)"] | sort' "$work/gpus.json"; }
 # holders: which pod has which instance, as measurements name it.
 holders() {
@@ -96,6 +105,7 @@ make_machine '{"model": "H100-80GB"}'
 export NOS_NODE_DEVICES=$work/dev
 join_node 1
 chart_options=(--set gpuPartitioner.migAgent.resourceClaims.enabled=true
+  --set gpuPartitioner.migAgent.resourceClaims.shares=true --set gpuPartitioner.migAgent.mps.enabled=true
   --set gpuPartitioner.migAgent.resourceClaims.extendedResources=always)
 permit_agent
 "$helm" template nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 \
@@ -163,6 +173,27 @@ sees fourth "$(start_of fourth)" void
 sees third "$(start_of third)" void
 [ "$(instances)" = "$before" ] || fail "instances: $(instances), before: $before"
 
+say "pods share the memory of an instance, each within its limit"
+share_pod half 4Gi
+running half
+its_start=$(device_of half | grep -oE '[0-9]+-mps$' | tr -dc 0-9)
+sees half "$its_start" void
+expect "^share 0=4096M 0\$" log_of half
+share_pod other 3Gi
+running other
+[ "$(device_of half)" = "$(device_of other)" ] || fail "the pods have $(device_of half) and $(device_of other)"
+expect "^share 0=3072M 0\$" log_of other
+expect "@$its_start half,other\$" holders
+daemon=$(cat "$work"/mps/MIG-*/nvidia-cuda-mps-control.pid)
+kill -9 "${pid[agent]}"
+start_agent
+within 60 grep -q 'registered DRA driver with kubelet' <(tail -n +"$(grep -n 'nos agent' "$work/agent.log" | tail -n 1 | cut -d: -f1)" "$work/agent.log")
+[ "$(cat "$work"/mps/MIG-*/nvidia-cuda-mps-control.pid)" = "$daemon" ] || fail "the agent's end ended the daemon"
+gone half
+kill -0 "$daemon" || fail "the daemon ended with one of two shares"
+gone other
+within 60 bash -c "! kill -0 $daemon 2>/dev/null"
+
 say "a placement takes the room of instances that nobody uses"
 gone third
 gone fourth
@@ -171,6 +202,23 @@ claim_pod all 7g.80gb
 running all
 sees all 0 void
 [ "$(instances)" = '["7g.80gb@0"]' ] || fail "instances: $(instances)"
+
+say "pods share the memory of a whole GPU, in which no other program can run"
+gone all
+within 60 bash -c "! '$kubectl' get resourceclaims -n $team -o name | grep ."
+whole="!('profile' in device.attributes['gpu.nos.nebuly.com'])"
+share_pod left 30Gi "$whole"
+share_pod right 20Gi "$whole"
+running left
+running right
+[ "$(device_of left) $(device_of right)" = "gpu-0-mps gpu-0-mps" ] || fail "not a share: $(device_of left) $(device_of right)"
+expect "^share 0=30720M 0\$" log_of left
+[ "$(instances)" = '[]' ] || fail "instances: $(instances)"
+expect '^3$' jq '.gpus[0].computeMode' "$work/gpus.json"
+gone left
+gone right
+claim_pod all 7g.80gb
+running all
 
 say "the node returns to the device plugin once no claim has a device"
 expect labeled k label node "$node" nos.nebuly.com/device-interface-

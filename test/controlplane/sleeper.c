@@ -7,6 +7,7 @@
 //   probe 4:21 1                           a device of PROBE="4:21 4:22", under a node made here; error number
 //   library /usr/lib64/libcuda.so.1 TEXT   a file of the driver, with its first line
 //   file LINE                              the first line of the file that METADATA names
+//   share 0=4096M 0                        the memory limit of MPS; error number of its folder of pipes
 //   NVIDIA_VISIBLE_DEVICES=void
 #include <dirent.h>
 #include <errno.h>
@@ -76,6 +77,15 @@ static void print_file(const char* path) {
   fclose(file);
 }
 
+// A client makes a socket of its own there, and reaches the daemon by another.
+static void print_share(void) {
+  const char* limit = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+  const char* pipes = getenv("CUDA_MPS_PIPE_DIRECTORY");
+  if (limit == NULL) return;
+  const int error = pipes == NULL ? ENOENT : access(pipes, W_OK) == 0 ? 0 : errno;
+  printf("share %s %d\n", limit, error);
+}
+
 int main(int argc, char** argv) {
   (void)argv;
   sigset_t asked;
@@ -87,6 +97,7 @@ int main(int argc, char** argv) {
   print_library("/usr/lib/x86_64-linux-gnu/libcuda.so.1");
   print_library("/usr/lib64/libcuda.so.1");
   if (getenv("METADATA") != NULL) print_file(getenv("METADATA"));
+  print_share();
   printf("NVIDIA_VISIBLE_DEVICES=%s\n", devices ? devices : "");
   fflush(stdout);
   if (argc > 1) return 0;

@@ -46,9 +46,18 @@ Json Condition(const Status& created, Time now) {
       {"lastTransitionTime", FormatTime(now)}};
 }
 
-bool IsStatusOf(const Json& status, const std::string& pool, const std::string& device) {
+bool IsStatusOf(const Json& status, const std::string& pool, const ClaimedDevice& device) {
   return FindString(status, "driver") == dra::kNosDriver && FindString(status, "pool") == pool &&
-         FindString(status, "device") == device;
+         FindString(status, "device") == device.device &&
+         FindString(status, "shareID") == device.share_id;
+}
+
+int64_t MemoryMibOf(const dra::AllocatedDevice& device) {
+  static const dra::Name kMemory("memory");
+  const auto memory =
+      std::ranges::find(device.consumed_capacity, kMemory, &dra::Amounts::value_type::first);
+  if (memory == device.consumed_capacity.end()) return 0;
+  return std::max<int64_t>(memory->second.Value(), 0) >> 20;
 }
 
 }  // namespace
@@ -64,6 +73,8 @@ AllocatedClaim AllocationOn(const std::string& pool, const dra::ResourceClaim& c
     ClaimedDevice& claimed = ours.devices.emplace_back(
         ClaimedDevice{device.request.substr(0, slash), device.device.str(), device.admin()});
     if (slash != device.request.npos) claimed.alternative = device.request.substr(slash + 1);
+    claimed.share_id = device.share_id;
+    if (!device.share_id.empty()) claimed.memory_mib = MemoryMibOf(device);
     const bool awaited = std::ranges::count(device.binding_conditions, dra::kCreated) > 0;
     ours.waits = ours.waits || (awaited && !IsReported(claim, device));
   }
@@ -95,16 +106,18 @@ Result<bool> WriteCreated(kube::Client& client, const std::string& pool,
   if (const Json* known = Find(object, "status", "devices"); known && known->is_array()) {
     for (const Json& one : known->get_array()) {
       const bool ours = std::ranges::any_of(claim.devices, [&](const ClaimedDevice& device) {
-        return IsStatusOf(one, pool, device.device);
+        return IsStatusOf(one, pool, device);
       });
       if (!ours) devices.push_back(one);
     }
   }
   for (const ClaimedDevice& device : claim.devices) {
-    devices.push_back(JsonObject{{"driver", dra::kNosDriver},
-                                 {"pool", pool},
-                                 {"device", device.device},
-                                 {"conditions", JsonArray{Condition(created, now)}}});
+    JsonObject status{{"driver", dra::kNosDriver},
+                      {"pool", pool},
+                      {"device", device.device},
+                      {"conditions", JsonArray{Condition(created, now)}}};
+    if (!device.share_id.empty()) status["shareID"] = device.share_id;
+    devices.push_back(std::move(status));
   }
   const Json patch = JsonObject{
       {"metadata", JsonObject{{"uid", stored.uid}, {"resourceVersion", stored.resource_version}}},

@@ -31,6 +31,8 @@ Json DeviceJson(const ClaimedDevice& device) {
   if (device.admin) json["admin"] = true;
   if (!device.alternative.empty()) json["alternative"] = device.alternative;
   if (device.instance) json["instance"] = *device.instance;
+  if (!device.share_id.empty()) json["shareId"] = device.share_id;
+  if (device.memory_mib > 0) json["memoryMib"] = device.memory_mib;
   return json;
 }
 
@@ -38,8 +40,14 @@ ClaimedDevice ReadDevice(const Json& json) {
   ClaimedDevice device{TextAt(json, "request"), TextAt(json, "device"), TrueAt(json, "admin"),
                        TextAt(json, "gpu"), TextAt(json, "instanceUuid")};
   device.alternative = TextAt(json, "alternative");
+  device.share_id = TextAt(json, "shareId");
   const Json* instance = Find(json, "instance");
+  const Json* memory = Find(json, "memoryMib");
   boost::system::error_code error;
+  if (memory != nullptr && memory->is_number()) {
+    const auto mib = memory->to_number<int64_t>(error);
+    if (!error) device.memory_mib = mib;
+  }
   if (instance != nullptr && instance->is_number()) {
     const auto id = instance->to_number<uint32_t>(error);
     if (!error) device.instance = id;

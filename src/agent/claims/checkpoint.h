@@ -24,9 +24,12 @@ struct ClaimedDevice {
   std::string gpu_uuid{}, instance_uuid{};
   std::optional<uint32_t> instance{};
   std::string alternative{};  // of the request (firstAvailable); "": it has none
+  std::string share_id{};     // of a device that several claims have; "": it is not shared
+  int64_t memory_mib = 0;     // that the claim has of a device shared by MPS
   // Only the devices that were allocated, not what exists.
   bool SameAllocation(const ClaimedDevice& other) const {
-    return request == other.request && device == other.device && admin == other.admin;
+    return request == other.request && device == other.device && admin == other.admin &&
+           share_id == other.share_id && memory_mib == other.memory_mib;
   }
 };
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "gpu/occupancy.h"
 #include "reconcile/metrics.h"
 
 namespace nos::agent {
@@ -40,9 +39,15 @@ std::string CdiNameOf(const std::string& uid, const ClaimedDevice& device) {
 }  // namespace
 
 ClaimDriver::ClaimDriver(ClaimDriverOptions options, ClaimCollaborators collaborators)
-    : options_(std::move(options)), others_(std::move(collaborators)) {}
+    : options_(std::move(options)), others_(std::move(collaborators)), shared_(others_.daemons) {}
 
 Status ClaimDriver::Load() {
+  NOS_RETURN_IF_ERROR(LoadClaims());
+  RestoreShares();
+  return Status::Ok();
+}
+
+Status ClaimDriver::LoadClaims() {
   NOS_ASSIGN(PreparedClaims claims, ReadCheckpoint(options_.checkpoint));
   const std::lock_guard lock(mutex_);
   prepared_ = std::move(claims);
@@ -66,17 +71,26 @@ Status ClaimDriver::KeepSpec() const {
 }
 
 void ClaimDriver::SetGpus(std::vector<dra::GpuOfDriver> gpus) {
+  KnowGpus(std::move(gpus));
+  RestoreShares();
+}
+
+void ClaimDriver::KnowGpus(std::vector<dra::GpuOfDriver> gpus) {
   const std::lock_guard lock(mutex_);
-  gpus_.clear();
-  devices_.clear();
-  for (dra::GpuOfDriver& gpu : gpus) {
-    for (dra::DriverDevice& device : dra::DevicesOf(gpu)) {
-      std::string name = device.name;
-      devices_.emplace(std::move(name), std::move(device));
-    }
-    const int index = gpu.index;
-    gpus_[index] = std::move(gpu);
+  devices_.Set(std::move(gpus));
+}
+
+// Once, when both the claims and the GPUs are known.
+void ClaimDriver::RestoreShares() {
+  PreparedClaims prepared;
+  KnownDevices devices;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!loaded_ || devices_.empty() || std::exchange(shares_restored_, true)) return;
+    prepared = prepared_;
+    devices = devices_;
   }
+  shared_.Restore(devices, prepared);
 }
 
 void ClaimDriver::Prepare(const kubelet::ClaimReference& claim, Prepared done) {
@@ -137,39 +151,24 @@ Result<AllocatedClaim> ClaimDriver::Allocation(const kubelet::ClaimReference& cl
   return allocated;
 }
 
-const dra::DriverDevice* ClaimDriver::Find(const std::string& device) const {
-  const auto found = devices_.find(device);
-  return found == devices_.end() ? nullptr : &found->second;
-}
-
-// Devices that nobody knows overlap with nothing but themselves.
-bool ClaimDriver::Overlap(const ClaimedDevice& a, const ClaimedDevice& b) const {
-  if (a.device == b.device) return true;
-  const dra::DriverDevice* first = Find(a.device);
-  const dra::DriverDevice* second = Find(b.device);
-  if (first == nullptr || second == nullptr || first->gpu != second->gpu) return false;
-  if (!first->placement || !second->placement) return true;
-  gpu::Occupancy room(*gpus_.at(first->gpu).model);
-  return !room.Add(*first->placement) || !room.Add(*second->placement);
-}
-
 // Writes the claim into the checkpoint before anything is done for it. This is the last check that
 // no two claims get the same device: the API server has none.
 Status ClaimDriver::Record(const AllocatedClaim& claim) {
   const std::lock_guard lock(mutex_);
   for (const ClaimedDevice& device : claim.devices) {
-    if (Find(device.device) == nullptr) {
+    if (devices_.Find(device.device) == nullptr) {
       return {Code::kUnavailable, "this node has no device " + device.device};
     }
     for (const auto& [uid, other] : prepared_) {
       if (uid == claim.uid) continue;
       for (const ClaimedDevice& held : other.devices) {
-        if (device.admin || held.admin || !Overlap(device, held)) continue;
+        if (device.admin || held.admin || !devices_.Overlap(device, held)) continue;
         return {Code::kConflict,
                 fmt::format("claim {}/{} uses {} already", other.ns, other.name, held.device)};
       }
     }
   }
+  NOS_RETURN_IF_ERROR(devices_.CheckShares(claim, prepared_));
   const auto known = prepared_.find(claim.uid);
   if (known != prepared_.end()) {
     if (std::ranges::equal(known->second.devices, claim.devices, &ClaimedDevice::SameAllocation)) {
@@ -185,6 +184,24 @@ Status ClaimDriver::Record(const AllocatedClaim& claim) {
   NOS_RETURN_IF_ERROR(WriteCheckpoint(options_.checkpoint, next));
   prepared_ = std::move(next);
   return Status::Ok();
+}
+
+// Names of the devices shared by MPS that claims have or will have. Claims without a pod do not
+// count if they are in the way of `wanted`, as in WorkFor.
+std::set<std::string> ClaimDriver::SharedDevices(const ClaimedDevice* wanted) const {
+  std::set<std::string> shared;
+  const std::lock_guard lock(mutex_);
+  const auto add = [&](const ClaimedDevice& device) {
+    const bool mps = SharingOf(device.device) == dra::DeviceSharing::kMps;
+    if (mps && !device.admin) shared.insert(device.device);
+  };
+  for (const auto& [uid, claim] : prepared_) std::ranges::for_each(claim.devices, add);
+  for (const auto& [uid, claim] : allocated_) {
+    for (const ClaimedDevice& device : claim.devices) {
+      if (wanted == nullptr || !devices_.Overlap(device, *wanted)) add(device);
+    }
+  }
+  return shared;
 }
 
 // Calls `done` once, after the queues of all GPUs concerned.
@@ -217,7 +234,7 @@ void ClaimDriver::MakeAll(const std::string& uid, const std::vector<ClaimedDevic
     int gpu = -1;
     {
       const std::lock_guard lock(mutex_);
-      if (const dra::DriverDevice* known = Find(devices[i].device)) gpu = known->gpu;
+      if (const dra::DriverDevice* known = devices_.Find(devices[i].device)) gpu = known->gpu;
     }
     const bool queued = gpu >= 0 && others_.run(gpu, [this, uid, device = devices[i], finish] {
       finish(MakeOne(uid, device));
@@ -231,25 +248,40 @@ void ClaimDriver::MakeAll(const std::string& uid, const std::vector<ClaimedDevic
 // Runs in the queue of the GPU.
 Result<ClaimedDevice> ClaimDriver::MakeOne(const std::string& uid, const ClaimedDevice& device) {
   NOS_ASSIGN(const DeviceWork work, WorkFor(uid, device));
-  NOS_ASSIGN(const MadeDevice made, MakeDevice(work, others_.held, others_.backend(work.gpu)));
+  device::Backend& backend = others_.backend(work.gpu);
+  // Daemons of former shares have the GPU or its instances open.
+  NOS_RETURN_IF_ERROR(shared_.EndUnused(work.gpu, SharedDevices(&device), backend));
+  NOS_ASSIGN(const MadeDevice made, MakeDevice(work, others_.held, backend));
   ClaimedDevice with = device;
   with.gpu_uuid = work.gpu_uuid;
   with.instance_uuid = made.instance_uuid;
   with.instance = made.instance;
+  if (device.admin || SharingOf(device.device) != dra::DeviceSharing::kMps) return with;
+  dra::GpuOfDriver gpu;
+  dra::DriverDevice known;
+  {
+    const std::lock_guard lock(mutex_);
+    if (devices_.Find(device.device) == nullptr)
+      return NotFound("this node has no device " + device.device);
+    known = *devices_.Find(device.device);
+    gpu = devices_.gpus().at(known.gpu);
+  }
+  NOS_RETURN_IF_ERROR(shared_.Serve(with, gpu, known, backend));
   return with;
 }
 
 Result<DeviceWork> ClaimDriver::WorkFor(const std::string& uid, const ClaimedDevice& device) const {
   const std::lock_guard lock(mutex_);
-  const dra::DriverDevice* known = Find(device.device);
+  const dra::DriverDevice* known = devices_.Find(device.device);
   if (known == nullptr) return NotFound("this node has no device " + device.device);
-  const dra::GpuOfDriver& gpu = gpus_.at(known->gpu);
+  const dra::GpuOfDriver& gpu = devices_.gpus().at(known->gpu);
   DeviceWork work{known->gpu, gpu.uuid, gpu.model, known->placement};
   work.create = !device.admin;
   for (const auto& [other, claim] : prepared_) {
     for (const ClaimedDevice& held : claim.devices) {
       const bool same = held.device == device.device;
-      if (same && (other == uid || held.admin || device.admin)) continue;
+      if (same && (other == uid || held.admin || device.admin || devices_.IsShared(device)))
+        continue;
       AddClaimed({held}, work);
     }
   }
@@ -258,7 +290,8 @@ Result<DeviceWork> ClaimDriver::WorkFor(const std::string& uid, const ClaimedDev
   for (const auto& [other, claim] : allocated_) {
     if (prepared_.contains(other)) continue;
     for (const ClaimedDevice& held : claim.devices) {
-      if (!Overlap(held, device)) AddClaimed({held}, work);
+      const bool same = held.device == device.device;
+      if (!same && !devices_.Overlap(held, device)) AddClaimed({held}, work);
     }
   }
   return work;
@@ -266,7 +299,7 @@ Result<DeviceWork> ClaimDriver::WorkFor(const std::string& uid, const ClaimedDev
 
 void ClaimDriver::AddClaimed(const std::vector<ClaimedDevice>& devices, DeviceWork& work) const {
   for (const ClaimedDevice& held : devices) {
-    const dra::DriverDevice* known = Find(held.device);
+    const dra::DriverDevice* known = devices_.Find(held.device);
     if (known == nullptr || known->gpu != work.gpu) continue;
     if (known->placement) {
       work.claimed.push_back(*known->placement);
@@ -322,7 +355,8 @@ std::vector<kubelet::PreparedDevice> ClaimDriver::AnswerFor(const std::string& u
       ids.push_back(fmt::format("{}={}", kMetadataCdiKind, file->cdi_name));
       files.erase(file);
     }
-    answer.push_back({{device.request}, options_.node, device.device, std::move(ids), ""});
+    answer.push_back(
+        {{device.request}, options_.node, device.device, std::move(ids), device.share_id});
   }
   return answer;
 }
@@ -352,9 +386,8 @@ Status ClaimDriver::WriteSpec(bool complete) const {
   for (const auto& [uid, claim] : prepared_) {
     if (!claim.ready) continue;
     for (const ClaimedDevice& device : claim.devices) {
-      auto nodes = device::DeviceNodesOf(device.gpu_uuid, device.instance, options_.host);
-      if (!nodes.ok() && complete) return nodes.status();
-      if (nodes.ok()) spec.devices[CdiNameOf(uid, device)] = std::move(nodes).value();
+      const Status added = AddTo(spec, CdiNameOf(uid, device), device);
+      if (!added.ok() && complete) return added;
     }
   }
   if (spec.devices.empty()) {
@@ -369,6 +402,20 @@ Status ClaimDriver::WriteSpec(bool complete) const {
   return WriteMetadataSpec();
 }
 
+// A container does not start if its device is not there, which is better than without its limit.
+Status ClaimDriver::AddTo(device::CdiSpec& spec, const std::string& name,
+                          const ClaimedDevice& device) const {
+  NOS_ASSIGN(auto nodes, device::DeviceNodesOf(device.gpu_uuid, device.instance, options_.host));
+  if (SharingOf(device.device) == dra::DeviceSharing::kMps && !device.admin) {
+    const dra::DriverDevice* known = devices_.Find(device.device);
+    const int64_t total =
+        known == nullptr ? 0 : dra::MemoryOf(devices_.gpus().at(known->gpu), *known);
+    NOS_ASSIGN(spec.edits[name], shared_.EditsFor(device, total));
+  }
+  spec.devices[name] = std::move(nodes);
+  return Status::Ok();
+}
+
 // The files of the claim that exist.
 std::vector<MetadataFile> ClaimDriver::FilesOf(const PreparedClaim& claim) const {
   if (options_.metadata_folder.empty()) return {};
@@ -380,7 +427,7 @@ std::vector<MetadataFile> ClaimDriver::FilesOf(const PreparedClaim& claim) const
 // Writes nothing while a device of the claim is not known yet.
 Status ClaimDriver::WriteFilesOf(const PreparedClaim& claim) const {
   const auto is_unknown = [this](const ClaimedDevice& device) {
-    return Find(device.device) == nullptr;
+    return devices_.Find(device.device) == nullptr;
   };
   if (options_.metadata_folder.empty() || std::ranges::any_of(claim.devices, is_unknown)) {
     return Status::Ok();
@@ -409,8 +456,8 @@ Status ClaimDriver::WriteMetadataSpec() const {
 
 // REQUIRES: the device is known. As announced, and what a container sees of the instance.
 JsonObject ClaimDriver::AttributesOf(const ClaimedDevice& device) const {
-  const dra::DriverDevice& known = *Find(device.device);
-  JsonObject attributes = dra::AttributesOf(gpus_.at(known.gpu), {}, known.placement);
+  const dra::DriverDevice& known = *devices_.Find(device.device);
+  JsonObject attributes = dra::AttributesOf(devices_.gpus().at(known.gpu), {}, known);
   if (!device.instance_uuid.empty()) {
     attributes["uuid"] = JsonObject{{"string", device.instance_uuid}};
   }
@@ -467,7 +514,7 @@ void ClaimDriver::Discard(const std::string& device) {
   int gpu = -1;
   {
     const std::lock_guard lock(mutex_);
-    if (const dra::DriverDevice* known = Find(device)) gpu = known->gpu;
+    if (const dra::DriverDevice* known = devices_.Find(device)) gpu = known->gpu;
   }
   if (gpu < 0) return;
   // A queue that is full is asked again with the next call.
@@ -475,15 +522,31 @@ void ClaimDriver::Discard(const std::string& device) {
     const ClaimedDevice wanted{"", device};
     const auto work = WorkFor("", wanted);
     Status removed = work.status();
-    if (work.ok()) removed = RemoveDevice(*work, others_.held, others_.backend(work->gpu));
+    if (work.ok()) {
+      removed = shared_.EndUnused(work->gpu, SharedDevices(), others_.backend(work->gpu));
+    }
+    if (work.ok() && removed.ok())
+      removed = RemoveDevice(*work, others_.held, others_.backend(work->gpu));
     if (removed.ok() || removed.code() == Code::kConflict) return;
     Log(LogLevel::kWarn, "failed to remove device with a fault",
         {{"device", device}, {"error", removed.message()}});
   });
 }
 
+void ClaimDriver::EndUnusedDaemons() {
+  for (const int gpu : shared_.GpusWithUnused(SharedDevices())) {
+    // A queue that is full is asked again with the next call.
+    (void)others_.run(gpu, [this, gpu] {
+      const Status ended = shared_.EndUnused(gpu, SharedDevices(), others_.backend(gpu));
+      if (ended.ok()) return others_.wake();
+      Log(LogLevel::kWarn, "failed to end MPS daemons of GPU",
+          {{"gpu", std::to_string(gpu)}, {"error", ended.message()}});
+    });
+  }
+}
+
 void ClaimDriver::SetAllocated(std::map<std::string, AllocatedClaim> claims, Time now) {
-  std::vector<AllocatedClaim> begin;
+  std::vector<std::pair<AllocatedClaim, Status>> begin;
   {
     const std::lock_guard lock(mutex_);
     allocated_ = std::move(claims);
@@ -501,12 +564,16 @@ void ClaimDriver::SetAllocated(std::map<std::string, AllocatedClaim> claims, Tim
       if (creation.next > now) continue;
       creation.running = true;
       creation.began = std::chrono::steady_clock::now();
-      begin.push_back(claim);
+      begin.emplace_back(claim, devices_.CheckShares(claim, prepared_));
     }
   }
-  for (const AllocatedClaim& claim : begin) {
-    MakeAll(claim.uid, claim.devices, [this, claim, now](const Made& made) {
-      Created(claim.uid, claim, made.status(), now);
+  for (const auto& [claim, valid] : begin) {
+    if (!valid.ok()) {
+      Created(claim.uid, claim, valid, now);
+      continue;
+    }
+    MakeAll(claim.uid, claim.devices, [this, allocated = claim, now](const Made& made) {
+      Created(allocated.uid, allocated, made.status(), now);
     });
   }
 }
@@ -562,7 +629,8 @@ bool ClaimDriver::HasAllocated() const {
 Status ClaimDriver::Forget() {
   const std::lock_guard lock(mutex_);
   if (!prepared_.empty() || !preparing_.empty()) return Busy("a claim has a device");
-  loaded_ = false;
+  if (!shared_.GpusWithUnused({}).empty()) return Busy("an MPS daemon of claims runs");
+  loaded_ = shares_restored_ = false;
   allocated_.clear();
   creations_.clear();
   if (unlink(options_.checkpoint.c_str()) == 0 || errno == ENOENT) return Status::Ok();

@@ -13,6 +13,9 @@
 // Claims that schedulers have allocated, as the API server shows them, get their instances before
 // their pods are bound: SetAllocated begins that, and TakeReports has the results.
 //
+// Devices that claims share stay as long as one of them is prepared or allocated; so does the MPS
+// daemon of a device whose shares are memory limits (shares.h).
+//
 // Thread-safe.
 #pragma once
 
@@ -27,7 +30,9 @@
 #include "agent/claims/allocated_claim.h"
 #include "agent/claims/checkpoint.h"
 #include "agent/claims/device_metadata.h"
+#include "agent/claims/known_devices.h"
 #include "agent/claims/make_device.h"
+#include "agent/claims/shares.h"
 #include "base/back_off.h"
 #include "base/clock.h"
 #include "base/metrics.h"
@@ -66,6 +71,7 @@ struct ClaimCollaborators {
   // The backend of a GPU, for functions in its queue.
   std::function<device::Backend&(int gpu)> backend;
   HeldDevices held;
+  ShareDaemons* daemons = nullptr;  // null: there are no shares by MPS
   // Called when TakeReports has something, from any thread.
   std::function<void()> wake;
   Metrics* metrics = nullptr;  // null: nothing is counted
@@ -97,6 +103,8 @@ class ClaimDriver final : public kubelet::DraDriver {
   // schedulers wait.
   void SetAllocated(std::map<std::string, AllocatedClaim> claims, Time now);
   std::vector<CreationReport> TakeReports();
+  // Ends the MPS daemons of devices of which no claim has a share any more. Call it often.
+  void EndUnusedDaemons();
   // When SetAllocated has to be called again although nothing changed.
   std::optional<Time> NextDue() const;
 
@@ -130,6 +138,10 @@ class ClaimDriver final : public kubelet::DraDriver {
   };
 
   void Begin(const kubelet::ClaimReference& claim, const Result<Json>& object);
+  Status LoadClaims();
+  void KnowGpus(std::vector<dra::GpuOfDriver> gpus);
+  void RestoreShares();
+  std::set<std::string> SharedDevices(const ClaimedDevice* wanted = nullptr) const;
   Result<AllocatedClaim> Allocation(const kubelet::ClaimReference& claim,
                                     const Result<Json>& object) const;
   Status Record(const AllocatedClaim& claim);
@@ -143,10 +155,9 @@ class ClaimDriver final : public kubelet::DraDriver {
   void Created(const std::string& uid, const AllocatedClaim& claim, const Status& status, Time now);
   void Count(const char* operation, const Status& status, SteadyTime began) const;
   void CountPrepared() const;
-  const dra::DriverDevice* Find(const std::string& device) const;
-  bool Overlap(const ClaimedDevice& a, const ClaimedDevice& b) const;
   // `complete`: with a device whose nodes cannot be read nothing is written.
   Status WriteSpec(bool complete = false) const;
+  Status AddTo(device::CdiSpec& spec, const std::string& name, const ClaimedDevice& device) const;
   std::vector<kubelet::PreparedDevice> AnswerFor(const std::string& uid) const;
   std::vector<MetadataFile> FilesOf(const PreparedClaim& claim) const;
   Status WriteFilesOf(const PreparedClaim& claim) const;
@@ -157,13 +168,14 @@ class ClaimDriver final : public kubelet::DraDriver {
   const ClaimCollaborators others_;
   mutable std::mutex mutex_;  // guards the rest; not held during calls of driver or API server
   bool loaded_ = false;
-  std::map<int, dra::GpuOfDriver> gpus_;
-  std::map<std::string, dra::DriverDevice, std::less<>> devices_;  // by name
-  PreparedClaims prepared_;                                        // as in the checkpoint
-  std::map<std::string, Preparation> preparing_;                   // by uid
-  std::map<std::string, AllocatedClaim> allocated_;                // by uid
-  std::map<std::string, Creation> creations_;                      // by uid
+  KnownDevices devices_;
+  PreparedClaims prepared_;                          // as in the checkpoint
+  std::map<std::string, Preparation> preparing_;     // by uid
+  std::map<std::string, AllocatedClaim> allocated_;  // by uid
+  std::map<std::string, Creation> creations_;        // by uid
   std::vector<CreationReport> reports_;
+  bool shares_restored_ = false;
+  SharedByMps shared_;  // has a lock of its own
 };
 
 }  // namespace nos::agent

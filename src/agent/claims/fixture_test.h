@@ -71,6 +71,7 @@ class ClaimTest : public ::testing::Test {
     others.backend = [this](int) -> device::Backend& { return gpus_; };
     others.held = [this] { return Result<std::set<std::string>>(held_); };
     others.wake = [] {};
+    others.daemons = mps_;
     return others;
   }
   std::vector<dra::GpuOfDriver> Facts() {
@@ -82,6 +83,7 @@ class ClaimTest : public ::testing::Test {
       gpu.uuid = info.uuid;
       gpu.product = info.product;
       gpu.model = model_;
+      gpu.shares = share_facts_;
       facts.push_back(std::move(gpu));
     }
     return facts;
@@ -102,16 +104,22 @@ class ClaimTest : public ::testing::Test {
   static kubelet::ClaimReference Reference(const std::string& name) {
     return {"team", name, name + "-uid"};
   }
-  // Stores a claim as a scheduler allocates it.
+  // Stores a claim as a scheduler allocates it. `share_gib`: memory of each device, which is
+  // shared; -1: it is not.
   void Allocate(const std::string& name, const std::vector<std::string>& devices,
-                const std::string& driver = "gpu.nos.nebuly.com") {
+                const std::string& driver = "gpu.nos.nebuly.com", int share_gib = -1) {
     JsonArray results;
     for (const std::string& device : devices) {
-      results.push_back(JsonObject{{"request", "slice"},
-                                   {"driver", driver},
-                                   {"pool", kClaimNode},
-                                   {"device", device},
-                                   {"bindingConditions", JsonArray{"nos.nebuly.com/Created"}}});
+      JsonObject result{{"request", "slice"},
+                        {"driver", driver},
+                        {"pool", kClaimNode},
+                        {"device", device},
+                        {"bindingConditions", JsonArray{"nos.nebuly.com/Created"}}};
+      if (share_gib >= 0) {
+        result["shareID"] = name + "-share-" + std::to_string(results.size());
+        result["consumedCapacity"] = JsonObject{{"memory", std::to_string(share_gib) + "Gi"}};
+      }
+      results.push_back(std::move(result));
     }
     api_.Put({{"apiVersion", "resource.k8s.io/v1"},
               {"kind", "ResourceClaim"},
@@ -190,6 +198,8 @@ class ClaimTest : public ::testing::Test {
   std::filesystem::path root_;
   const gpu::Model* model_ = gpu::Catalogue::Builtin().FindByName("H100-80GB");
   std::function<device::SimFault(const device::SimAttempt&)> fault_;
+  ShareDaemons* mps_ = nullptr;
+  dra::SharesOfGpu share_facts_{};
   std::set<std::string> held_, in_use_;  // UUIDs: by the device plugin; by containers of claims
   int created_ = 0, destroyed_ = 0;
   device::SimGpus gpus_{

@@ -66,9 +66,13 @@ ClaimService::ClaimService(ClaimServiceOptions options, ClaimServiceCollaborator
                  return queues_.Run(gpu, std::move(task));
                },
                [this](int gpu) -> device::Backend& { return queues_.BackendOf(gpu); },
-               [this] { return HeldBy(others_.pod_resources); }, others_.wake, others_.metrics}),
+               [this] { return HeldBy(others_.pod_resources); }, others_.daemons, others_.wake,
+               others_.metrics}),
       queues_(others_.make_backend),
-      workers_(std::make_unique<kube::Workers>(others_.transport, kApiThreads)) {}
+      workers_(std::make_unique<kube::Workers>(others_.transport, kApiThreads)) {
+  // Programs may depend on daemons that an earlier agent has started.
+  if (!released_ && others_.daemons != nullptr) others_.daemons->AwaitClaims();
+}
 
 ClaimService::~ClaimService() {
   queues_.Stop();
@@ -112,6 +116,7 @@ Time ClaimService::Step(Time now) {
   }
   // 2. Create the instances of claims that schedulers have allocated.
   FollowClaims(now);
+  driver_.EndUnusedDaemons();
   WriteReports(now);
   FollowFaults(now);
   // 3. Announce the GPUs, or the end of that.
@@ -191,7 +196,14 @@ dra::GpuOfDriver ClaimService::FactsOf(const device::GpuInfo& info) const {
   }
   gpu.pci_bus_id = device::PciBusIdOf(info.uuid, options_.host);
   if (!info.problem.empty()) gpu.fault = "NotReadable";
-  faults_.faults().AddTo(gpu);
+  gpu.shares.time_slices = options_.time_slices;
+  std::map<std::string, std::string> unserved;
+  if (others_.daemons != nullptr) {
+    gpu.shares.memory_gib = std::max(info.could_share_gib, info.share_gib);
+    gpu.shares.max_clients = info.most_shares;
+    unserved = others_.daemons->Troubles();
+  }
+  faults_.faults().AddTo(gpu, unserved);
   return gpu;
 }
 
@@ -221,6 +233,15 @@ Status ClaimService::ReadGpus() {
   return Status::Ok();
 }
 
+// Claims keep the shares that they have when no others are to be announced.
+std::vector<dra::GpuOfDriver> ClaimService::AnnouncedGpus() const {
+  std::vector<dra::GpuOfDriver> gpus = gpus_;
+  for (dra::GpuOfDriver& gpu : gpus) {
+    if (!options_.shares) gpu.shares = {};
+  }
+  return gpus;
+}
+
 void ClaimService::FollowClaims(Time now) {
   claims_->Pump(client_, now);
   if (!claims_->synced()) return;
@@ -242,7 +263,7 @@ void ClaimService::FollowFaults(Time now) {
 void ClaimService::PublishHealth(Time now, bool gpus_are_read) {
   if (faults_.NextPublication() > now) return;
   if (!gpus_are_read) (void)ReadGpus();
-  faults_.Publish(*server_, gpus_, now);
+  faults_.Publish(*server_, AnnouncedGpus(), now);
 }
 
 // A report that cannot be written is made again.
@@ -304,7 +325,7 @@ Status ClaimService::UpdateSlices(Time now, const Wanted& wanted) {
   const auto files = device::FindDriverFiles(options_.host);
   const std::string version = files.ok() ? files->version : "";
   const dra::NodeOfDriver node{options_.node, wanted.node_uid, version, ServesExtendedResources()};
-  NOS_RETURN_IF_ERROR(slices_.Publish(client_, node, gpus_));
+  NOS_RETURN_IF_ERROR(slices_.Publish(client_, node, AnnouncedGpus()));
   read_ = {now + options_.poll, wanted.node_uid, health, false};
   return Status::Ok();
 }

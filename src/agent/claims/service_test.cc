@@ -79,6 +79,8 @@ class ClaimServiceTest : public ClaimTest {
     ClaimServiceOptions options;
     options.enabled = true;
     options.extended_resources = extended_resources;
+    options.shares = shares_;
+    options.time_slices = 3;
     options.node = kClaimNode;
     options.plugins = root_ / "plugins";
     options.registry = root_ / "registry";
@@ -176,6 +178,7 @@ class ClaimServiceTest : public ClaimTest {
   std::unique_ptr<ClaimService> service_;
   kubelet::DraKubelet kubelet_{root_ / "registry"};
   bool registered_ = false;
+  bool shares_ = false;
 };
 
 TEST_F(ClaimServiceTest, ServesClaimsFromAllocationToRelease) {
@@ -318,6 +321,39 @@ TEST_F(ClaimServiceTest, CountsOperationsAndAnnouncesFailures) {
   EXPECT_THAT(
       text, HasSubstr("nos_agent_claim_operations_total{operation=\"create\",result=\"error\"} 5"));
   EXPECT_THAT(text, HasSubstr("nos_agent_prepared_claims 1"));
+}
+
+TEST_F(ClaimServiceTest, AnnouncesSharesWhereTheServerStoresThem) {
+  const auto has_shares = [this] {
+    const auto slices = Slices();
+    return std::ranges::any_of(slices, [](const Json& slice) {
+      return Has(WriteJson(slice), "gpu-0-mig-3g40gb-9-4-time-slices");
+    });
+  };
+  shares_ = true;
+  StartService();
+  service_->Use(true, "node-uid");
+  ASSERT_TRUE(Until(has_shares));
+  {
+    const std::lock_guard lock(locked_.mutex());
+    Allocate("a", {"gpu-0-time-slices"}, "gpu.nos.nebuly.com", 0);
+    Allocate("b", {"gpu-0-time-slices"}, "gpu.nos.nebuly.com", 0);
+  }
+  for (const std::string name : {"a", "b"}) {
+    ASSERT_TRUE(Until([&] { return Has(ClaimText(name), "DeviceReady"); })) << name;
+    const Json* claim = api_.Find("resourceclaims", "team/" + name);
+    EXPECT_EQ(FindString(Find(*claim, "status", "devices")->as_array().at(0), "shareID"),
+              name + "-share-0");
+  }
+  // The API server has the feature gate DRAConsumableCapacity switched off.
+  for (const Json& slice : Slices()) {
+    api_.Remove("resourceslices", std::string(FindString(slice, "metadata", "name")));
+  }
+  Drop({"allowMultipleAllocations"});
+  StartService();
+  service_->Use(true, "node-uid");
+  ASSERT_TRUE(Until([&] { return Slices().size() == 3; }));
+  EXPECT_FALSE(has_shares());
 }
 
 // An older kubelet would start the container without the device.

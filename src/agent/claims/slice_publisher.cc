@@ -8,7 +8,7 @@ namespace nos::agent {
 namespace {
 
 const kube::Resource kSlices{"resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false};
-constexpr int kMaxRounds = 4;  // the rules change at most twice
+constexpr int kMaxRounds = 5;  // each of the three rules changes at most once
 
 Result<std::vector<Json>> ListOwn(kube::Client& client, const std::string& node) {
   kube::ListOptions options;
@@ -72,6 +72,10 @@ Status SlicePublisher::Learn(const Json& sent, const Result<Json>& stored, bool&
     return {Code::kUnimplemented,
             "the API server drops counters of ResourceSlices: switch on the feature gate "
             "DRAPartitionableDevices, which Kubernetes 1.36 has on by default"};
+  }
+  if (dropped.shares && rules_.shares) {
+    rules_.shares = false;
+    again = true;
   }
   if (dropped.binding_conditions && rules_.binding_conditions) {
     rules_.binding_conditions = false;

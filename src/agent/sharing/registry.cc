@@ -64,4 +64,11 @@ std::vector<std::unique_ptr<device::Backend>> StackBackends(const SharingModes& 
   return stack;
 }
 
+ShareDaemons* DaemonsOf(const SharingModes& modes) {
+  for (const auto& mode : modes) {
+    if (ShareDaemons* daemons = mode->Daemons()) return daemons;
+  }
+  return nullptr;
+}
+
 }  // namespace nos::agent

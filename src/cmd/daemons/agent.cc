@@ -74,6 +74,9 @@ void DescribeAgent(ConfigFields& f, Config& c) {
     f.Word("extendedResources", c.claims.extended_resources, {"auto", "always", "never"},
            "Announce devices for extended resources (docs/dra.md). auto: if the kubelet is of "
            "version 1.36 or later; always: it is older and has the gate DRAExtendedResource.");
+    f.Flag("shares", c.claims.shares,
+           "Announce devices that several claims share: memory of GPUs and MIG instances, with "
+           "mps.enabled, and time slices, as hybrid.timeSlices says (docs/dra.md).");
     f.Text("pluginsFolder", c.claims.plugins,
            "The kubelet's folder of plugins, at the same path as for the kubelet.");
     f.Text("registryFolder", c.claims.registry, "The folder in which the kubelet finds plugins.");
@@ -184,11 +187,13 @@ telemetry::NodeSettings SettingsOf(const agent::SharingSettings& sharing,
   return {sharing.time_slices, sharing.resets != agent::ResetRule::kNever, host};
 }
 
-agent::ClaimServiceOptions ClaimOptionsOf(const AgentFlags& flags, const Config& config) {
+agent::ClaimServiceOptions ClaimOptionsOf(const AgentFlags& flags, const Config& config,
+                                          const agent::SharingSettings& sharing) {
   agent::ClaimServiceOptions options = config.claims;
   options.node = flags.node;
   options.host = config.host;
   options.relist_every = config.daemon.relist_every;
+  options.time_slices = sharing.time_slices;
   return options;
 }
 
@@ -252,9 +257,10 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
     return std::make_unique<device::NvmlBackend>(*library, catalogue, &watcher);
   };
   collaborators.health = &health;
+  collaborators.daemons = agent::DaemonsOf(modes);
   collaborators.metrics = &metrics;
   collaborators.wake = [&] { claims_bell.Ring(); };
-  agent::ClaimService claims(ClaimOptionsOf(flags, config), collaborators);
+  agent::ClaimService claims(ClaimOptionsOf(flags, config, settings), collaborators);
   // Claims that are left from when they were enabled are served until they end.
   const bool serves = config.claims.enabled || !claims.Released();
   // 4. Create the reconciler. Telemetry and probes start last: they read all of the above.

@@ -19,10 +19,10 @@ namespace {
 
 constexpr const char* kLockFile = ".nos.lock";  // runtimes read *.json and *.yaml
 
-Json Mount(const DriverFile& file) {
+Json Mount(const DriverFile& file, const char* access = "ro") {
   return JsonObject{{"hostPath", file.host_path},
                     {"containerPath", file.container_path},
-                    {"options", JsonArray{"ro", "nosuid", "nodev", "rbind", "rprivate"}}};
+                    {"options", JsonArray{access, "nosuid", "nodev", "rbind", "rprivate"}}};
 }
 
 JsonArray Hooks(const DriverFiles& driver) {
@@ -63,11 +63,18 @@ Json ToJson(const CdiSpec& spec) {
   for (const auto& [name, nodes] : spec.devices) {
     JsonObject edits;
     if (!nodes.empty()) edits["deviceNodes"] = DeviceNodes(nodes);
+    JsonArray environment, mounts;
     if (const auto files = spec.files.find(name); files != spec.files.end()) {
-      JsonArray mounts;
       for (const DriverFile& file : files->second) mounts.push_back(Mount(file));
-      edits["mounts"] = std::move(mounts);
     }
+    if (const auto more = spec.edits.find(name); more != spec.edits.end()) {
+      for (const DriverFile& folder : more->second.folders) mounts.push_back(Mount(folder, "rw"));
+      for (const auto& [key, value] : more->second.environment) {
+        environment.push_back(Json(fmt::format("{}={}", key, value)));
+      }
+    }
+    if (!environment.empty()) edits["env"] = std::move(environment);
+    if (!mounts.empty()) edits["mounts"] = std::move(mounts);
     devices.push_back(JsonObject{{"name", name}, {"containerEdits", std::move(edits)}});
   }
   // NVIDIA's container runtime adds the GPUs that this variable names. Images may set it to "all".

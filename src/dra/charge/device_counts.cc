@@ -22,6 +22,8 @@ const std::string* ClassOf(const ResourceClaim& claim, const std::string& result
 std::string ResourceOf(std::string_view driver, std::string_view device) {
   const auto name = ReadDeviceName(driver, device);
   if (!name) return "";
+  const bool turns = name->sharing == DeviceSharing::kTimeSlices;
+  if (turns && name->profile.empty()) return "nvidia.com/gpu.shared";
   return name->profile.empty() ? "nvidia.com/gpu" : "nvidia.com/mig-" + name->profile;
 }
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "dra/gpu_driver.h"
-
 namespace nos::dra {
 namespace {
 
@@ -56,11 +54,12 @@ std::optional<Number> NumberIn(std::string_view digits) {
 
 std::optional<DeviceName> ReadDeviceName(std::string_view driver, std::string_view device) {
   if (!IsGpuDriver(driver) || !Take(device, "gpu-")) return std::nullopt;
+  const DeviceSharing sharing = driver == kNosDriver ? TakeSharing(device) : DeviceSharing::kNone;
   const size_t digits = DigitsIn(device);
   const auto gpu = NumberIn<int64_t>(device.substr(0, digits));
   if (!gpu) return std::nullopt;
   device.remove_prefix(digits);
-  DeviceName name{*gpu, "", std::nullopt};
+  DeviceName name{*gpu, "", std::nullopt, sharing};
   if (device.empty()) return name;
   if (!Take(device, "-mig-")) return std::nullopt;
   auto profile = ProfileIn(device);

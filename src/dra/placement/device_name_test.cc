@@ -21,6 +21,23 @@ TEST(DeviceNameTest, StatesGpuProfileAndStart) {
   ASSERT_TRUE(whole);
   EXPECT_EQ(whole->gpu, 3);
   EXPECT_EQ(whole->profile, "");
+  EXPECT_EQ(whole->sharing, DeviceSharing::kNone);
+}
+
+TEST(DeviceNameTest, StatesWhatClaimsShare) {
+  const auto share = ReadDeviceName(kNosDriver, "gpu-3-mps");
+  ASSERT_TRUE(share);
+  EXPECT_EQ(share->gpu, 3);
+  EXPECT_EQ(share->profile, "");
+  EXPECT_EQ(share->sharing, DeviceSharing::kMps);
+  const auto turn = ReadDeviceName(kNosDriver, "gpu-0-mig-1g10gb-me-20-3-time-slices");
+  ASSERT_TRUE(turn);
+  EXPECT_EQ(turn->profile, "1g.10gb.me");
+  EXPECT_EQ(turn->start, 3);
+  EXPECT_EQ(turn->sharing, DeviceSharing::kTimeSlices);
+  for (const char* device : {"-mps", "mps", "gpu-mps", "gpu--mps", "gpu-0mps", "gpu-0-mps-mps"}) {
+    EXPECT_FALSE(ReadDeviceName(kNosDriver, device)) << device;
+  }
 }
 
 TEST(DeviceNameTest, OtherNamesAreNoGpus) {

@@ -32,6 +32,7 @@ Texts TextsOf(const Device& device, std::string_view driver) {
 
 // The number behind the last hyphen.
 std::optional<uint8_t> StartOf(std::string_view name) {
+  (void)TakeSharing(name);
   const size_t hyphen = name.rfind('-');
   if (hyphen == std::string_view::npos || name.find("-mig-") == std::string_view::npos) return {};
   const std::string_view digits = name.substr(hyphen + 1);
@@ -44,11 +45,14 @@ std::optional<uint8_t> StartOf(std::string_view name) {
 }  // namespace
 
 std::optional<GpuDevice> GpuReader::Read(const ResourceSlice& slice, const Device& device) {
-  static const Name kGpu("gpu"), kMig("mig");
+  static const Name kGpu("gpu"), kMig("mig"), kMps(kMpsType), kTimeSlices(kTimeSlicesType);
   if (!IsGpuDriver(slice.driver.str())) return {};
   const Texts texts = TextsOf(device, slice.driver.str());
-  const bool mig = texts.type == kMig;
-  if (!mig && texts.type != kGpu) return {};
+  const bool shared =
+      slice.driver.str() == kNosDriver && (texts.type == kMps || texts.type == kTimeSlices);
+  // What claims share is a GPU, or an instance with its profile.
+  const bool mig = texts.type == kMig || (shared && !texts.profile.empty());
+  if (!mig && !shared && texts.type != kGpu) return {};
   GpuDevice read;
   read.gpu = mig ? texts.parent : texts.uuid;
   read.model = ModelOf(texts.product);

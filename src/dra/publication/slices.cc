@@ -8,6 +8,7 @@
 #include "base/uuid.h"
 #include "dra/gpu_slices.h"
 #include "dra/publication/counters.h"
+#include "gpu/shares.h"
 
 namespace nos::dra {
 namespace {
@@ -19,6 +20,18 @@ constexpr size_t kMaxName = 253;
 
 bool HasPlacements(const GpuOfDriver& gpu) {
   return gpu.placements && gpu.model != nullptr && HasCounters(*gpu.model);
+}
+
+// Without placements a GPU and its shares exclude each other by one counter.
+bool HasShares(const GpuOfDriver& gpu, const SliceRules& rules) {
+  return rules.shares && (gpu.shares.memory_gib > 0 || gpu.shares.time_slices > 1);
+}
+bool UsesCounters(const GpuOfDriver& gpu, const SliceRules& rules) {
+  return HasPlacements(gpu) || HasShares(gpu, rules);
+}
+
+CounterAmounts CountersOfAll(const GpuOfDriver& gpu) {
+  return HasPlacements(gpu) ? CountersOfGpu(*gpu.model) : CounterAmounts{{"gpu", 1}};
 }
 
 JsonObject Text(std::string_view text) { return {{"string", Shortened(text, kMaxText)}}; }
@@ -46,27 +59,63 @@ JsonObject Counters(const CounterAmounts& amounts) {
   return out;
 }
 
-JsonObject MemoryOf(int64_t mib) {
-  return {{"memory", JsonObject{{"value", Quantity::FromValue(mib << 20).ToBinaryString()}}}};
+constexpr int64_t kMibPerGib = 1024;
+
+std::string Bytes(int64_t mib) { return Quantity::FromValue(mib << 20).ToBinaryString(); }
+
+// Claims request whole GiB, and no less than lets as many of them fit as MPS has clients.
+JsonObject MpsCapacity(int64_t mib, int max_clients) {
+  const int64_t clients = std::max(max_clients, 1);
+  const int64_t least = (mib / kMibPerGib + clients - 1) / clients * kMibPerGib;
+  const JsonObject range{{"min", Bytes(least)}, {"step", Bytes(kMibPerGib)}};
+  return {{"memory", JsonObject{{"value", Bytes(mib)},
+                                {"requestPolicy",
+                                 JsonObject{{"default", Bytes(least)}, {"validRange", range}}}}}};
+}
+
+// A claim cannot have two turns.
+JsonObject TimeSlicesCapacity(int time_slices) {
+  return {{"timeSlices",
+           JsonObject{
+               {"value", std::to_string(time_slices)},
+               {"requestPolicy", JsonObject{{"default", "1"}, {"validValues", JsonArray{"1"}}}}}}};
+}
+
+JsonObject CapacityOf(const DriverDevice& device, const GpuOfDriver& gpu) {
+  if (device.sharing == DeviceSharing::kTimeSlices) {
+    return TimeSlicesCapacity(gpu.shares.time_slices);
+  }
+  const int64_t mib = MemoryOf(gpu, device);
+  if (mib <= 0) return {};
+  if (device.sharing == DeviceSharing::kMps) return MpsCapacity(mib, gpu.shares.max_clients);
+  return {{"memory", JsonObject{{"value", Bytes(mib)}}}};
+}
+
+// Shares have the fault of the instance that is shared, and their own.
+std::string FaultOf(const DriverDevice& device, const GpuOfDriver& gpu) {
+  if (!gpu.fault.empty()) return gpu.fault;
+  std::string_view name = device.name;
+  auto found = gpu.device_faults.find(device.name);
+  if (found == gpu.device_faults.end() && TakeSharing(name) != DeviceSharing::kNone) {
+    found = gpu.device_faults.find(std::string(name));
+  }
+  return found == gpu.device_faults.end() ? "" : found->second;
 }
 
 JsonObject DeviceJson(const DriverDevice& device, const GpuOfDriver& gpu, const NodeOfDriver& node,
                       const SliceRules& rules) {
-  JsonObject out = {{"name", device.name},
-                    {"attributes", AttributesOf(gpu, node, device.placement)}};
-  const int64_t memory =
-      device.placement ? gpu.model->profile(device.placement->profile).memory_mib : gpu.memory_mib;
-  if (memory > 0) out["capacity"] = MemoryOf(memory);
-  if (HasPlacements(gpu)) {
+  JsonObject out = {{"name", device.name}, {"attributes", AttributesOf(gpu, node, device)}};
+  if (JsonObject capacity = CapacityOf(device, gpu); !capacity.empty()) {
+    out["capacity"] = std::move(capacity);
+  }
+  if (device.sharing != DeviceSharing::kNone) out["allowMultipleAllocations"] = true;
+  if (UsesCounters(gpu, rules)) {
     const CounterAmounts used =
-        device.placement ? CountersOf(*gpu.model, *device.placement) : CountersOfGpu(*gpu.model);
+        device.placement ? CountersOf(*gpu.model, *device.placement) : CountersOfAll(gpu);
     out["consumesCounters"] = JsonArray{
         JsonObject{{"counterSet", CounterSetName(gpu.index)}, {"counters", Counters(used)}}};
   }
-  const auto own = gpu.device_faults.find(device.name);
-  const std::string& fault =
-      gpu.fault.empty() && own != gpu.device_faults.end() ? own->second : gpu.fault;
-  if (!fault.empty()) {
+  if (const std::string fault = FaultOf(device, gpu); !fault.empty()) {
     out["taints"] =
         JsonArray{JsonObject{{"key", kUnhealthyTaint}, {"value", fault}, {"effect", "NoSchedule"}}};
   }
@@ -79,15 +128,17 @@ JsonObject DeviceJson(const DriverDevice& device, const GpuOfDriver& gpu, const 
 }
 
 JsonObject CounterSetOf(const GpuOfDriver& gpu) {
-  return {{"name", CounterSetName(gpu.index)}, {"counters", Counters(CountersOfGpu(*gpu.model))}};
+  return {{"name", CounterSetName(gpu.index)}, {"counters", Counters(CountersOfAll(gpu))}};
 }
 
 }  // namespace
 
 JsonObject AttributesOf(const GpuOfDriver& gpu, const NodeOfDriver& node,
-                        const std::optional<gpu::Placement>& placement) {
+                        const DriverDevice& device) {
+  const std::optional<gpu::Placement>& placement = device.placement;
+  const std::string_view shared = SharedTypeOf(device.sharing);
   JsonObject attributes;
-  attributes["type"] = Text(placement ? "mig" : "gpu");
+  attributes["type"] = Text(!shared.empty() ? shared : placement ? "mig" : "gpu");
   attributes[placement ? "parentUUID" : "uuid"] = Text(gpu.uuid);
   attributes["productName"] = Text(gpu.product);
   if (placement) attributes["profile"] = Text(gpu.model->profile(placement->profile).name);
@@ -95,7 +146,8 @@ JsonObject AttributesOf(const GpuOfDriver& gpu, const NodeOfDriver& node,
   if (const auto version = SemanticVersion(node.driver_version)) {
     attributes["driverVersion"] = JsonObject{{"version", *version}};
   }
-  if (node.extended_resources) attributes["extendedResources"] = JsonObject{{"bool", true}};
+  const bool requested_by_name = node.extended_resources && shared.empty();
+  if (requested_by_name) attributes["extendedResources"] = JsonObject{{"bool", true}};
   if (!gpu.pci_bus_id.empty()) {
     attributes["resource.kubernetes.io/pciBusID"] = Text(gpu.pci_bus_id);
   }
@@ -112,6 +164,37 @@ std::string DeviceNameOf(int gpu, const gpu::Profile& profile, uint8_t start) {
   std::ranges::replace(text, '+', '-');
   return fmt::format("gpu-{}-mig-{}-{}-{}", gpu, text, std::max(profile.nvml_id, 0), start);
 }
+
+int64_t MemoryOf(const GpuOfDriver& gpu, const DriverDevice& device) {
+  if (device.sharing == DeviceSharing::kMps && !device.placement) {
+    return gpu.shares.memory_gib * kMibPerGib;
+  }
+  const int64_t mib =
+      device.placement ? gpu.model->profile(device.placement->profile).memory_mib : gpu.memory_mib;
+  if (device.sharing != DeviceSharing::kMps) return mib;
+  // The MPS server of the instance needs memory too.
+  return std::max<int64_t>(mib - gpu::kShareOverheadMib, 0) / kMibPerGib * kMibPerGib;
+}
+
+namespace {
+
+// Adds the shares of these devices.
+void AddShares(const GpuOfDriver& gpu, std::vector<DriverDevice>& devices) {
+  const size_t exclusive = devices.size();
+  for (const DeviceSharing sharing : {DeviceSharing::kMps, DeviceSharing::kTimeSlices}) {
+    const bool offered =
+        sharing == DeviceSharing::kMps ? gpu.shares.memory_gib > 0 : gpu.shares.time_slices > 1;
+    for (size_t i = 0; offered && i < exclusive; ++i) {
+      DriverDevice shared = devices[i];
+      shared.sharing = sharing;
+      shared.name += fmt::format("-{}", SharedTypeOf(sharing));
+      if (sharing == DeviceSharing::kMps && MemoryOf(gpu, shared) <= 0) continue;
+      devices.push_back(std::move(shared));
+    }
+  }
+}
+
+}  // namespace
 
 std::vector<DriverDevice> DevicesOf(const GpuOfDriver& gpu) {
   std::vector<DriverDevice> devices;
@@ -133,6 +216,7 @@ std::vector<DriverDevice> DevicesOf(const GpuOfDriver& gpu) {
   std::ranges::stable_sort(devices, {}, &DriverDevice::name);
   const auto repeated = std::ranges::unique(devices, {}, &DriverDevice::name);
   devices.erase(repeated.begin(), repeated.end());
+  AddShares(gpu, devices);
   return devices;
 }
 
@@ -141,7 +225,7 @@ std::vector<JsonObject> SliceSpecs(const NodeOfDriver& node, const std::vector<G
   std::vector<JsonObject> contents;
   JsonArray sets;
   for (const GpuOfDriver& gpu : gpus) {
-    if (rules.combined || !HasPlacements(gpu)) continue;
+    if (rules.combined || !UsesCounters(gpu, rules)) continue;
     sets.push_back(CounterSetOf(gpu));
     if (sets.size() == kMaxCounterSets) {
       contents.push_back({{"sharedCounters", std::exchange(sets, {})}});
@@ -153,12 +237,13 @@ std::vector<JsonObject> SliceSpecs(const NodeOfDriver& node, const std::vector<G
     const auto flush = [&] {
       if (devices.empty()) return;
       JsonObject content{{"devices", std::exchange(devices, {})}};
-      if (rules.combined && HasPlacements(gpu)) {
+      if (rules.combined && UsesCounters(gpu, rules)) {
         content["sharedCounters"] = JsonArray{CounterSetOf(gpu)};
       }
       contents.push_back(std::move(content));
     };
     for (const DriverDevice& device : DevicesOf(gpu)) {
+      if (device.sharing != DeviceSharing::kNone && !rules.shares) continue;
       devices.push_back(DeviceJson(device, gpu, node, rules));
       if (devices.size() < kMaxDevices) continue;
       flush();
@@ -295,6 +380,8 @@ DroppedFields DroppedBetween(const Json& sent, const Json& stored) {
   dropped.counters = (sets(sent) && !sets(stored)) ||
                      (has(sent, "consumesCounters") && !has(stored, "consumesCounters"));
   dropped.binding_conditions = has(sent, "bindingConditions") && !has(stored, "bindingConditions");
+  dropped.shares =
+      has(sent, "allowMultipleAllocations") && !has(stored, "allowMultipleAllocations");
   return dropped;
 }
 

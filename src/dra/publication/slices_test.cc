@@ -102,6 +102,106 @@ TEST(GpuSlicesTest, SchedulersRecogniseEveryDevice) {
   }
 }
 
+GpuOfDriver Shared(GpuOfDriver gpu) {
+  gpu.shares = {79, 48, 4};
+  return gpu;
+}
+
+// The devices of all slices, by name.
+std::map<std::string, Json> Announced(const std::vector<GpuOfDriver>& gpus,
+                                      const SliceRules& rules = {}) {
+  std::map<std::string, Json> devices;
+  for (const JsonObject& spec : SliceSpecs(kNode, gpus, rules)) {
+    if (!spec.contains("devices")) continue;
+    for (const Json& device : spec.at("devices").as_array()) {
+      devices[std::string(FindString(device, "name"))] = device;
+    }
+  }
+  return devices;
+}
+
+TEST(GpuSlicesTest, AnnouncesSharesOfGpusAndPlacements) {
+  const auto devices = Announced({Shared(H100())});
+  EXPECT_EQ(devices.size(), 3 * 26U);
+  const Json memory = JsonObject{
+      {"value", "79Gi"},
+      {"requestPolicy", JsonObject{{"default", "2Gi"},
+                                   {"validRange", JsonObject{{"min", "2Gi"}, {"step", "1Gi"}}}}}};
+  const Json& gpu = devices.at("gpu-0-mps");
+  EXPECT_EQ(*Find(gpu, "capacity", "memory"), memory) << "48 clients at most";
+  EXPECT_EQ(gpu.at("allowMultipleAllocations"), true);
+  EXPECT_EQ(FindString(gpu, "attributes", "type", "string"), "mps");
+  EXPECT_EQ(gpu.at("consumesCounters"), devices.at("gpu-0").at("consumesCounters"))
+      << "a share and the whole GPU exclude each other";
+  const Json& slice = devices.at("gpu-0-mig-1g10gb-19-6-mps");
+  EXPECT_EQ(FindString(slice, "capacity", "memory", "value"), "9Gi");
+  EXPECT_EQ(FindString(slice, "attributes", "profile", "string"), "1g.10gb");
+  EXPECT_EQ(slice.at("consumesCounters"),
+            devices.at("gpu-0-mig-1g10gb-19-6").at("consumesCounters"));
+  const Json turns =
+      JsonObject{{"value", "4"},
+                 {"requestPolicy", JsonObject{{"default", "1"}, {"validValues", JsonArray{"1"}}}}};
+  EXPECT_EQ(*Find(devices.at("gpu-0-time-slices"), "capacity", "timeSlices"), turns);
+  EXPECT_EQ(Find(devices.at("gpu-0"), "allowMultipleAllocations"), nullptr);
+  SliceRules without;
+  without.shares = false;
+  EXPECT_EQ(Announced({Shared(H100())}, without), Announced({H100()}));
+}
+
+TEST(GpuSlicesTest, GpusWithoutMigHaveShares) {
+  GpuOfDriver gpu = Shared(H100());
+  gpu.model = nullptr;
+  const auto devices = Announced({gpu});
+  ASSERT_EQ(devices.size(), 3U);
+  const Json counters =
+      JsonArray{JsonObject{{"counterSet", "gpu-0-counter-set"},
+                           {"counters", JsonObject{{"gpu", JsonObject{{"value", "1"}}}}}}};
+  for (const auto& [name, device] : devices) EXPECT_EQ(device.at("consumesCounters"), counters);
+}
+
+TEST(GpuSlicesTest, SharesHaveTheFaultsOfWhatIsShared) {
+  GpuOfDriver gpu = Shared(H100());
+  gpu.device_faults = {{"gpu-0-mig-1g10gb-19-6", "Xid94"}, {"gpu-0-mps", "MpsDaemonNotServing"}};
+  std::map<std::string, std::string> faults;
+  for (const auto& [name, device] : Announced({gpu})) {
+    if (const Json* taints = Find(device, "taints")) {
+      faults[name] = FindString(taints->as_array().at(0), "value");
+    }
+  }
+  const std::map<std::string, std::string> expected{{"gpu-0-mig-1g10gb-19-6", "Xid94"},
+                                                    {"gpu-0-mig-1g10gb-19-6-mps", "Xid94"},
+                                                    {"gpu-0-mig-1g10gb-19-6-time-slices", "Xid94"},
+                                                    {"gpu-0-mps", "MpsDaemonNotServing"}};
+  EXPECT_EQ(faults, expected);
+}
+
+TEST(GpuSlicesTest, SchedulersRecogniseShares) {
+  GpuReader reader(gpu::Catalogue::Builtin());
+  const GpuOfDriver gpu = Shared(H100(3));
+  std::map<std::string, DriverDevice> expected;
+  for (const DriverDevice& device : DevicesOf(gpu)) expected[device.name] = device;
+  size_t read_devices = 0;
+  for (const JsonObject& spec : SliceSpecs(kNode, {gpu}, {})) {
+    const Json slice = JsonObject{{"metadata", JsonObject{{"name", "a"}}}, {"spec", spec}};
+    ResourceSlice parsed;
+    ASSERT_TRUE(ReadResourceSlice(JsonSource(slice), parsed).ok());
+    EXPECT_LE(parsed.devices.size(), 64U);
+    for (const Device& device : parsed.devices) {
+      const auto read = reader.Read(parsed, device);
+      ASSERT_TRUE(read) << device.name.str();
+      const DriverDevice& known = expected.at(device.name.str());
+      EXPECT_EQ(read->gpu.str(), "GPU-3");
+      EXPECT_EQ(device.allow_multiple, known.sharing != DeviceSharing::kNone);
+      EXPECT_EQ(read->kind == GpuDevice::Kind::kInstance, known.placement.has_value());
+      if (known.placement) {
+        EXPECT_EQ(read->placement, *known.placement);
+      }
+      ++read_devices;
+    }
+  }
+  EXPECT_EQ(read_devices, expected.size());
+}
+
 TEST(GpuSlicesTest, StaysWithinTheLimitsOfTheApi) {
   std::vector<GpuOfDriver> gpus;
   for (int i = 0; i < 12; ++i) gpus.push_back(H100(i));
@@ -275,6 +375,13 @@ TEST(PlanSlicesTest, SeesFieldsThatTheServerDropped) {
   stored = slices[0];
   stored.as_object()["spec"].as_object().erase("sharedCounters");
   EXPECT_TRUE(DroppedBetween(slices[0], stored).counters);
+  slices = PlanSlices(kNode, SliceSpecs(kNode, {Shared(H100(0))}, {}), {}).create;
+  EXPECT_FALSE(DroppedBetween(slices[1], slices[1]).shares);
+  stored = slices[1];
+  for (Json& device : stored.as_object()["spec"].as_object()["devices"].as_array()) {
+    device.as_object().erase("allowMultipleAllocations");
+  }
+  EXPECT_TRUE(DroppedBetween(slices[1], stored).shares);
 }
 
 }  // namespace

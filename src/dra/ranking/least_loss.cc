@@ -92,6 +92,19 @@ class NodeGpus {
   std::vector<GpuState> states_;
 };
 
+// Memory that is left of a device that claims share; 0: no claim has a share of it.
+int64_t MemoryLeft(const NodeView& view, uint32_t device) {
+  static const Name kMemory("memory");
+  const ViewDevice& at = view.devices[device];
+  const PoolDevice& known = view.pools[at.pool].generation->devices()[at.index];
+  if (known.use == nullptr || known.use->shares == 0) return 0;
+  const auto total =
+      std::ranges::find(*known.device->capacity, kMemory, &Capacities::value_type::first);
+  const auto used = std::ranges::find(known.use->consumed, kMemory, &Amounts::value_type::first);
+  if (total == known.device->capacity->end() || used == known.use->consumed.end()) return 0;
+  return std::max<int64_t>(total->second.value.Value() - used->second.Value(), 0);
+}
+
 // Lower is better; nullopt: the device is not ranked.
 std::optional<uint64_t> KeyOf(const NodeGpus::Part& part, const GpuState& state) {
   if (part.rule == nullptr || part.placement == GpuPlace::kUnknown || state.unknown) return {};
@@ -136,6 +149,7 @@ void LeastLoss::Rank(const NodeView& view, std::span<const DeviceChoice> chosen,
   }
   struct Ranked {
     uint64_t key;
+    int64_t left;  // of shared memory: the fullest device first
     uint32_t device;
     auto operator<=>(const Ranked&) const = default;
   };
@@ -147,7 +161,7 @@ void LeastLoss::Rank(const NodeView& view, std::span<const DeviceChoice> chosen,
     const NodeGpus::Part part = gpus.PartOf(devices[i].index);
     const auto key = part.rule == nullptr ? std::nullopt : KeyOf(part, gpus.states()[part.gpu]);
     if (!key) continue;
-    ranked.push_back({*key, devices[i].index});
+    ranked.push_back({*key, MemoryLeft(view, devices[i].index), devices[i].index});
     places.push_back(i);
   }
   std::sort(ranked.begin(), ranked.end());

@@ -60,6 +60,9 @@ class MpsSharing final : public SharingModeStrategy {
   Status UsePlugin(const PluginTraits& plugin) override;
   std::unique_ptr<device::Backend> Decorate(device::Backend& backend,
                                             const ModeContext& context) override;
+  ShareDaemons* Daemons() override {
+    return service_->enabled() && service_->control() != nullptr ? service_.get() : nullptr;
+  }
   Result<std::optional<kubelet::ContainerGrant>> Grant(const kubelet::Allocation& allocation,
                                                        device::Backend& backend) const override {
     if (!service_->enabled()) return std::optional<kubelet::ContainerGrant>();

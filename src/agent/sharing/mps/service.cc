@@ -1,5 +1,6 @@
 #include "agent/sharing/mps/service.h"
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -58,7 +59,14 @@ void MpsService::Start(const ModeContext& context) {
     LimitOrWarn(kSharedMemory, {options_.shm_mib * kMiB, 01777, may_mount});
     OpenSharedMemory();
   }
-  options_.control.daemon.on_change = context.look;
+  options_.control.daemon.on_change = [this, look = context.look] {
+    {
+      const std::lock_guard lock(changes_mutex_);
+      ++changes_;
+    }
+    changed_.notify_all();
+    look();
+  };
   own_ = std::make_unique<device::MpsControl>(options_.control, context.health);
   control_ = own_.get();
 }
@@ -71,18 +79,90 @@ void MpsService::Request(std::vector<device::MpsGpu> served, std::set<std::strin
 
 void MpsService::Keep() {
   if (!requested_) return;
+  const std::lock_guard lock(mutex_);
   kept_ = *std::move(requested_);
   requested_.reset();
   Apply();
 }
 
 void MpsService::End(const std::string& uuid) {
-  std::erase_if(kept_.served, [&](const device::MpsGpu& gpu) { return gpu.uuid == uuid; });
+  const std::lock_guard lock(mutex_);
+  if (!kept_) return;
+  std::erase_if(kept_->served, [&](const device::MpsGpu& gpu) { return gpu.uuid == uuid; });
   Apply();
 }
 
+void MpsService::AwaitClaims() {
+  const std::lock_guard lock(mutex_);
+  for_claims_.reset();
+}
+
+void MpsService::ServeForClaims(std::vector<device::MpsGpu> devices) {
+  const std::lock_guard lock(mutex_);
+  for_claims_ = std::move(devices);
+  Apply();
+}
+
+bool MpsService::AwaitServing(const std::string& uuid, Duration at_most) {
+  return Await([&] { return control_->Serves(uuid); }, at_most);
+}
+
+bool MpsService::AwaitEnd(const std::string& uuid, Duration at_most) {
+  return Await([&] { return !IsServed(uuid); }, at_most);
+}
+
+// Daemons report changes from their threads, and must not wait for a condition that reads them.
+bool MpsService::Await(const std::function<bool()>& holds, Duration at_most) {
+  const auto deadline = std::chrono::steady_clock::now() + at_most;
+  for (;;) {
+    std::unique_lock lock(changes_mutex_);
+    const uint64_t seen = changes_;
+    lock.unlock();
+    if (holds()) return true;
+    lock.lock();
+    const bool changed = changed_.wait_until(lock, deadline, [&] { return changes_ != seen; });
+    if (!changed) return false;
+  }
+}
+
+std::map<std::string, std::string> MpsService::Troubles() const {
+  std::map<std::string, std::string> troubles;
+  for (const device::MpsState& state : States()) {
+    const bool down = state.phase == kWaiting || state.phase == kStarting;
+    if (down && !StartsFirst(state)) troubles[state.gpu_uuid] = state.trouble;
+  }
+  return troubles;
+}
+
+device::ContainerEdits MpsService::AccessTo(const std::string& uuid, int64_t memory_mib,
+                                            int64_t total_mib) const {
+  device::ContainerEdits edits;
+  const std::string pipes = control_->PipeFolder(uuid);
+  // CUDA takes an instance by its name only; the daemon of a GPU shows that GPU alone.
+  if (uuid.starts_with("MIG-")) edits.environment["CUDA_VISIBLE_DEVICES"] = uuid;
+  edits.environment["CUDA_MPS_PIPE_DIRECTORY"] = pipes;
+  edits.environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = fmt::format("0={}M", memory_mib);
+  if (options_.by_memory && total_mib > 0) {
+    edits.environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] =
+        fmt::format("{}", std::clamp<int64_t>(100 * memory_mib / total_mib, 1, 100));
+  }
+  edits.folders.push_back({pipes, pipes});
+  if (!options_.shm_folder.empty()) edits.folders.push_back({options_.shm_folder, "/dev/shm"});
+  return edits;
+}
+
+// REQUIRES: the lock is held.
 void MpsService::Apply() {
-  if (const Status kept = control_->Keep(kept_.served, kept_.undecided); !kept.ok()) {
+  std::vector<device::MpsGpu> served;
+  std::set<std::string> undecided;
+  if (kept_) {
+    served = kept_->served;
+    undecided = kept_->undecided;
+  }
+  if (for_claims_) served.insert(served.end(), for_claims_->begin(), for_claims_->end());
+  if (!kept_ || !for_claims_) undecided.merge(control_->Left());
+  for (const device::MpsGpu& gpu : served) undecided.erase(gpu.uuid);
+  if (const Status kept = control_->Keep(served, undecided); !kept.ok()) {
     Log(LogLevel::kWarn, "failed to keep MPS daemons of GPUs", {{"error", kept.message()}});
   }
 }

@@ -1,15 +1,20 @@
-// The MPS daemons of a node, for every mode whose devices are memory limits of MPS.
+// The MPS daemons of a node, for every mode whose devices are memory limits of MPS, and for devices
+// that ResourceClaims share.
 //
 //   mps->Request(served, undecided);            // each mode, once a reconciliation
 //   mps->Keep();                                // then: serves exactly what was requested
 //   if (mps->IsServed(uuid)) mps->End(uuid);    // before the device is destroyed
 //
 // A device has a memory limit only while a daemon serves it. Without daemons another component
-// serves the GPUs. Owned by the agent's thread; Grants() may be called by others.
+// serves the GPUs. Owned by the agent's thread; Grants() and the functions of ShareDaemons may be
+// called by others after Start.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -17,6 +22,7 @@
 #include <vector>
 
 #include "agent/mps_grant.h"
+#include "agent/share_daemons.h"
 #include "agent/sharing_modes.h"
 
 namespace nos::agent {
@@ -29,7 +35,7 @@ struct MpsServiceOptions {
   device::MpsControlOptions control{};
 };
 
-class MpsService {
+class MpsService final : public ShareDaemons {
  public:
   // `control`: null if another component serves the GPUs, or before Start.
   MpsService(bool enabled, device::MpsControl* control) : control_(control) {
@@ -61,6 +67,16 @@ class MpsService {
   // How containers reach the daemons. `backend` must outlive the result.
   MpsGrantOptions Grants(device::Backend& backend) const;
 
+  // REQUIRES for all of these: control() is not null.
+  void AwaitClaims() override;
+  void ServeForClaims(std::vector<device::MpsGpu> devices) override;
+  bool AwaitServing(const std::string& uuid, Duration at_most) override;
+  bool AwaitEnd(const std::string& uuid, Duration at_most) override;
+  std::set<std::string> Left() const override { return control_->Left(); }
+  std::map<std::string, std::string> Troubles() const override;
+  device::ContainerEdits AccessTo(const std::string& uuid, int64_t memory_mib,
+                                  int64_t total_mib) const override;
+
  private:
   struct Demand {
     std::vector<device::MpsGpu> served;
@@ -69,12 +85,18 @@ class MpsService {
 
   std::vector<device::MpsState> States() const;
   void Apply();
+  bool Await(const std::function<bool()>& holds, Duration at_most);
 
   MpsServiceOptions options_;
   std::unique_ptr<device::MpsControl> own_;
   device::MpsControl* control_;
   std::optional<Demand> requested_;
-  Demand kept_;
+  std::mutex mutex_;            // orders changes of daemons
+  std::optional<Demand> kept_;  // none: no mode has requested yet
+  std::optional<std::vector<device::MpsGpu>> for_claims_{std::in_place};  // none: not known yet
+  std::mutex changes_mutex_;                                              // held for a moment only
+  std::condition_variable changed_;
+  uint64_t changes_ = 0;
 };
 
 }  // namespace nos::agent
