@@ -17,6 +17,7 @@ void AddAgentCommand(CLI::App& root, Chosen& chosen);
 void AddSchedulerCommand(CLI::App& root, Chosen& chosen);
 void AddOperatorCommand(CLI::App& root, Chosen& chosen);
 void AddAutoscalerCommand(CLI::App& root, Chosen& chosen);
+void AddMpsCommand(CLI::App& root, Chosen& chosen);
 void AddHoldCommand(CLI::App& root, Chosen& chosen);
 void AddTelemetryCommand(CLI::App& root, Chosen& chosen);
 void AddVersionCommand(CLI::App& root, Chosen& chosen);

@@ -21,6 +21,7 @@ void AddCommands(CLI::App& root, nos::cmd::Chosen& chosen) {
   nos::cmd::AddSchedulerCommand(root, chosen);
   nos::cmd::AddOperatorCommand(root, chosen);
   nos::cmd::AddAutoscalerCommand(root, chosen);
+  nos::cmd::AddMpsCommand(root, chosen);
   nos::cmd::AddHoldCommand(root, chosen);
   nos::cmd::AddTelemetryCommand(root, chosen);
   nos::cmd::AddVersionCommand(root, chosen);

@@ -35,6 +35,8 @@ struct MpsControlOptions {
   // serves one user at a time, and pods of other users wait (docs.nvidia.com/deploy/mps,
   // Provisioning Sequence).
   bool multi_user = false;
+  // Socket of the process that starts daemons (mps_keeper.h); "": this process does.
+  std::string keeper{};
   MpsDaemonOptions daemon{};
 };
 

@@ -27,6 +27,9 @@ std::string MpsShareId(const MpsShare& share);
 // Empty if it is not a share's id; only one spelling is accepted.
 std::optional<MpsShare> ParseMpsShareId(std::string_view id);
 
+// True for the UUID of a GPU or MIG instance in a spelling that is safe as the name of a folder.
+bool IsMpsUuid(const std::string& uuid);
+
 std::string MpsProfile(int gib);
 // The GiB of a profile's name, from 1. Empty for other names, MIG profiles ("1g.10gb") included.
 std::optional<int> ParseMpsProfile(std::string_view profile);

@@ -33,6 +33,7 @@ struct MpsToolOptions {
   std::string gpu_uuid, pipe_folder, log_folder;
   bool multi_user = false;
   std::string proc = "/proc";  // the proc file system
+  std::string keeper{};        // socket of the process that starts daemons (mps_keeper.h); "": none
 };
 
 // Not thread-safe.
@@ -52,8 +53,9 @@ class MpsTool {
   void ClearPipes() const;
   // REQUIRES: no daemon is running.
   void RemovePipes() const;
-  // Starts it in the foreground as a child in its own session, so that it outlives this process.
-  // Error: kPermission: the program cannot be started.
+  // Starts it in the foreground in its own session, so that it outlives this process: as a child,
+  // or by the keeper. Errors: kPermission (the program cannot be started), kUnavailable (no
+  // keeper).
   Result<ProcessHandle> StartDaemon() const;
   // Returns the daemon's answer, trimmed. Errors: kUnavailable (the program fails; with its
   // output), kDeadline (no answer in time), kPermission (it cannot be started).

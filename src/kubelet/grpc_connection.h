@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "kubelet/unix_socket.h"
+#include "base/unix_socket.h"
 
 struct nghttp2_session;
 

@@ -22,8 +22,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/unix_socket.h"
 #include "kubelet/grpc_connection.h"
-#include "kubelet/unix_socket.h"
 
 namespace nos::kubelet {
 

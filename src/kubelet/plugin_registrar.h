@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/folder_watch.h"
+#include "base/unix_socket.h"
 #include "kubelet/grpc_server.h"
-#include "kubelet/unix_socket.h"
 
 namespace nos::kubelet {
 

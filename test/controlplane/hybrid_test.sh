@@ -23,9 +23,17 @@ before_agents() {
   expect labeled k label node gpu-3 "$label=hybrid" nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3 --overwrite
   local node
   for node in "${nodes[@]}"; do
-    sed -i "s|folder: /run/nos/mps|folder: $work/mps-$node|; s|logFolder: /var/log/nos/mps|logFolder: $work/mps-log-$node|
+    sed -i "s|folder: /run/nos/mps|folder: $work/mps-$node|; s|keeper: /run/nos/mps|keeper: $work/mps-$node|; s|logFolder: /var/log/nos/mps|logFolder: $work/mps-log-$node|
       s|^mps:|&\n  program: $here/../doubles/mps/nvidia-cuda-mps-control|" "$work/agent-$node.yaml"
+    start_keeper "$node"
   done
+}
+# The process of the chart's DaemonSet mps.
+start_keeper() {
+  "$build/nos" mps --socket "$work/mps-$1/keeper.sock" --folder "$work/mps-$1" --log-folder "$work/mps-log-$1" \
+    --program "$here/../doubles/mps/nvidia-cuda-mps-control" >>"$work/keeper-$1.log" 2>&1 &
+  pid[keeper-$1]=$!
+  disown
 }
 # shellcheck source=test/controlplane/installed.sh
 . "$here/installed.sh"

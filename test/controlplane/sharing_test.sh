@@ -20,9 +20,17 @@ before_agents() {
   expect labeled k label node gpu-2 "$label=mps" --overwrite
   local node
   for node in "${nodes[@]}"; do
-    sed -i "s|folder: /run/nos/mps|folder: $work/mps-$node|; s|logFolder: /var/log/nos/mps|logFolder: $work/mps-log-$node|
+    sed -i "s|folder: /run/nos/mps|folder: $work/mps-$node|; s|keeper: /run/nos/mps|keeper: $work/mps-$node|; s|logFolder: /var/log/nos/mps|logFolder: $work/mps-log-$node|
       s|^mps:|&\n  program: $here/../doubles/mps/nvidia-cuda-mps-control|" "$work/agent-$node.yaml"
+    start_keeper "$node"
   done
+}
+# The process of the chart's DaemonSet mps.
+start_keeper() {
+  "$build/nos" mps --socket "$work/mps-$1/keeper.sock" --folder "$work/mps-$1" --log-folder "$work/mps-log-$1" \
+    --program "$here/../doubles/mps/nvidia-cuda-mps-control" >>"$work/keeper-$1.log" 2>&1 &
+  pid[keeper-$1]=$!
+  disown
 }
 # shellcheck source=test/controlplane/installed.sh
 . "$here/installed.sh"
@@ -36,9 +44,9 @@ share() {
 annotation() { k get node gpu-2 -o jsonpath="{.metadata.annotations.nos\.nebuly\.com/${1//./\\.}}"; }
 # The process ids of the running daemons.
 daemons() {
-  local pid
-  cat "$work"/mps-gpu-2/*/nvidia-cuda-mps-control.pid 2>/dev/null | sort | while read -r pid; do
-    if kill -0 "$pid" 2>/dev/null; then echo "$pid"; fi
+  local of_file
+  cat "$work"/mps-gpu-2/*/nvidia-cuda-mps-control.pid 2>/dev/null | sort | while read -r of_file; do
+    if kill -0 "$of_file" 2>/dev/null; then echo "$of_file"; fi
   done
 }
 at_end() { daemons | xargs -r kill -9; }
@@ -66,6 +74,9 @@ expect "20gb@[0-9]+=$team/keep" holders
 say "the agent is killed: its daemons live on, and the next one knows what is held"
 before=$(daemons)
 [ "$(wc -w <<<"$before")" -eq 2 ] || fail "not a daemon for each GPU: $before"
+for one in $before; do
+  [ "$(ps -o ppid= -p "$one" | tr -d ' ')" = "${pid[keeper-gpu-2]}" ] || fail "daemon $one is no child of the keeper"
+done
 kill_hard agent-gpu-2
 start_agent gpu-2
 expect deleted k delete pod rest -n "$team"

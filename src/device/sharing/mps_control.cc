@@ -6,18 +6,9 @@
 #include <system_error>
 #include <utility>
 
-#include "device/mig_parts.h"
 #include "device/mps_share.h"
 
 namespace nos::device {
-namespace {
-
-// Same rule as in a share's id, because the UUID becomes part of a path.
-bool IsUuid(const std::string& uuid) {
-  return IsMigUuid(uuid) || ParseMpsShareId(MpsShareId({uuid, 1, 0})).has_value();
-}
-
-}  // namespace
 
 MpsControl::MpsControl(MpsControlOptions options, GpuHealth& board)
     : options_(std::move(options)), board_(board) {}
@@ -27,16 +18,19 @@ std::string MpsControl::PipeFolder(const std::string& gpu_uuid) const {
 }
 
 std::unique_ptr<MpsDaemon> MpsControl::Make(const MpsGpu& gpu, bool wanted) const {
-  return std::make_unique<MpsDaemon>(
-      gpu,
-      MpsToolOptions{options_.program, gpu.uuid, PipeFolder(gpu.uuid),
-                     options_.log_folder + "/" + gpu.uuid, options_.multi_user},
-      options_.daemon, board_, wanted);
+  MpsToolOptions tool;
+  tool.program = options_.program;
+  tool.gpu_uuid = gpu.uuid;
+  tool.pipe_folder = PipeFolder(gpu.uuid);
+  tool.log_folder = options_.log_folder + "/" + gpu.uuid;
+  tool.multi_user = options_.multi_user;
+  tool.keeper = options_.keeper;
+  return std::make_unique<MpsDaemon>(gpu, std::move(tool), options_.daemon, board_, wanted);
 }
 
 bool MpsControl::HasLeft(const std::string& gpu_uuid) const {
   std::error_code fault;
-  return IsUuid(gpu_uuid) && std::filesystem::exists(PipeFolder(gpu_uuid), fault);
+  return IsMpsUuid(gpu_uuid) && std::filesystem::exists(PipeFolder(gpu_uuid), fault);
 }
 
 std::set<std::string> MpsControl::Left() const {
@@ -44,7 +38,7 @@ std::set<std::string> MpsControl::Left() const {
   std::error_code fault;
   for (const auto& entry : std::filesystem::directory_iterator(options_.folder, fault)) {
     std::string uuid = entry.path().filename().string();
-    if (IsUuid(uuid)) left.insert(std::move(uuid));
+    if (IsMpsUuid(uuid)) left.insert(std::move(uuid));
   }
   return left;
 }
@@ -53,7 +47,7 @@ Status MpsControl::Keep(const std::vector<MpsGpu>& gpus, const std::set<std::str
   Status result;
   std::map<std::string, const MpsGpu*> wanted;
   for (const MpsGpu& gpu : gpus) {
-    if (IsUuid(gpu.uuid)) {
+    if (IsMpsUuid(gpu.uuid)) {
       wanted[gpu.uuid] = &gpu;
     } else {
       result =
@@ -83,7 +77,7 @@ Status MpsControl::Keep(const std::vector<MpsGpu>& gpus, const std::set<std::str
   std::error_code fault;
   for (const auto& entry : std::filesystem::directory_iterator(options_.folder, fault)) {
     const std::string uuid = entry.path().filename().string();
-    if (!IsUuid(uuid) || daemons_.contains(uuid) || undecided.contains(uuid)) continue;
+    if (!IsMpsUuid(uuid) || daemons_.contains(uuid) || undecided.contains(uuid)) continue;
     daemons_[uuid] = Make({-1, uuid, 0}, false);
   }
   return result;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "device/mig_parts.h"
 
 namespace nos::device {
 namespace {
@@ -49,6 +50,10 @@ std::string MpsProfile(int gib) { return fmt::format("{}gb", gib); }
 std::optional<int> ParseMpsProfile(std::string_view profile) {
   if (!profile.ends_with("gb")) return std::nullopt;
   return Number(profile.substr(0, profile.size() - 2), 1, kMaxGib);
+}
+
+bool IsMpsUuid(const std::string& uuid) {
+  return IsMigUuid(uuid) || ParseMpsShareId(MpsShareId({uuid, 1, 0})).has_value();
 }
 
 }  // namespace nos::device

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "device/backend/driver_program.h"
+#include "device/mps_keeper.h"
 
 namespace nos::device {
 namespace {
@@ -119,6 +120,10 @@ std::vector<std::string> MpsTool::Environment() const {
 }
 
 Result<ProcessHandle> MpsTool::StartDaemon() const {
+  constexpr Duration kKeeperTimeout = std::chrono::seconds(10);
+  if (!options_.keeper.empty()) {
+    return StartByKeeper(options_.keeper, options_.gpu_uuid, options_.multi_user, kKeeperTimeout);
+  }
   std::vector<std::string> arguments{options_.program, "-f"};
   if (options_.multi_user) arguments.emplace_back("-multiuser-server");
   return StartProgram(DriverProgram(std::move(arguments), Environment()));

@@ -7,9 +7,9 @@
 
 #include <chrono>
 
+#include "base/unix_socket.h"
 #include "kubelet/grpc_call.h"
 #include "kubelet/grpc_connection.h"
-#include "kubelet/unix_socket.h"
 
 namespace nos::kubelet {
 namespace {

@@ -119,6 +119,10 @@ void MpsSharing::Describe(ConfigFields& fields, DevicePlugins& plugins) {
   plugins.DescribeForShares(fields, plugin_);
   fields.Text("program", options.control.program,
               "NVIDIA's MPS control daemon: a path, or a name in $PATH.");
+  fields.Text(
+      "keeper", options.control.keeper,
+      "Socket of `nos mps` on this node, which starts the daemons, so that they outlive the "
+      "agent's container. Empty: the agent starts them.");
   fields.Text("folder", options.control.folder,
               "Folder of the daemons' pipes; containers get their GPU's folder at the same path.");
   fields.Text("logFolder", options.control.log_folder, "Folder of the daemons' logs.");

@@ -6,7 +6,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 
-namespace nos::kubelet {
+namespace nos {
 
 // Errors: kInvalid (the path is too long for a socket), kPermission, kUnavailable (no listener).
 Result<UniqueFd> ConnectUnix(const std::string& path);
@@ -21,4 +21,4 @@ std::string FileIdentity(const std::string& path);
 // the inode number.
 std::string FileVersion(const std::string& path);
 
-}  // namespace nos::kubelet
+}  // namespace nos

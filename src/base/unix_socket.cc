@@ -1,4 +1,4 @@
-#include "kubelet/unix_socket.h"
+#include "base/unix_socket.h"
 
 #include <fmt/core.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 #include <cstring>
 #include <system_error>
 
-namespace nos::kubelet {
+namespace nos {
 namespace {
 
 constexpr int kBacklog = 16;
@@ -84,4 +84,4 @@ std::string FileVersion(const std::string& path) {
                      file.st_ctim.tv_nsec);
 }
 
-}  // namespace nos::kubelet
+}  // namespace nos
