@@ -193,11 +193,25 @@ for part in 'shmFolder: /run/nos/mps-shm' 'mountPath: /dev/shm' 'path: /run/nos/
 done
 sharing() { render -s templates/agent.yaml --set gpuPartitioner.migAgent.mps.enabled=true "$@"; }
 for part in 'hostIPC: true' 'hostPID: true' '"compute,utility"' 'path: /run/nos/mps' 'memory: 2Gi' '- mps' \
-  'enabled: true'; do
+  'enabled: true' 'keeper: /run/nos/mps/keeper.sock' 'type: OnDelete' 'args: .mps, --socket'; do
   expect "$part" sharing
   expect_no "$part" render -s templates/agent.yaml
 done
 expect_no 'gpu-partitioning: mig' sharing
+# A policy for each component, and for nothing else.
+accepted --set networkPolicies.enabled=true --set gpuPartitioner.migAgent.mps.enabled=true --set telemetry.enabled=true
+policies() { render -s templates/network-policies.yaml --set networkPolicies.enabled=true --set telemetry.enabled=true "$@"; }
+for component in gpu-partitioner mig-agent mps scheduler operator autoscaler telemetry; do
+  expect "app.kubernetes.io/component: $component" policies --set autoscaler.enabled=true
+done
+expect 'app.kubernetes.io/name: prometheus' policies
+expect_no 'port: metrics' policies --set networkPolicies.metricsFrom=null
+# In the agent's pod, as before there was another.
+accepted --set gpuPartitioner.migAgent.mps.enabled=true --set gpuPartitioner.migAgent.mps.separate=false
+for part in 'hostIPC: true' 'hostPID: true' 'memory: 2Gi'; do
+  expect "$part" sharing --set gpuPartitioner.migAgent.mps.separate=false
+done
+expect_no keeper.sock sharing --set gpuPartitioner.migAgent.mps.separate=false
 for key in nos.nebuly.com/gpu-partitioning n8s.nebuly.ai/gpu-partitioning n8s.nebuly.ai/auto-mig-enabled; do
   expect "key: $key" sharing
 done

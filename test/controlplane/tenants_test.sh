@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# In a namespace with an elastic quota a tenant with the rights of edit or admin creates no pod with GPUs that
+# the quota would not count. The chart's policy on a real API server.
+#
+#   tenants_test.sh SCRIPT
+# shellcheck source=test/controlplane/check.sh
+. "$(dirname "$0")/check.sh"
+shared_plane
+work=$(mktemp -d)
+release=nos-tenants-$$ team=team-tenants-$$ free=free-tenants-$$
+chart() {
+  "$helm" template "$release" "$(dirname "$controlplane")/../deploy/helm/nos" --kube-version 1.34 \
+    -s templates/quota-policies.yaml "$@"
+}
+end() {
+  local code=$?
+  k delete -f "$work/policy.yaml" --ignore-not-found >/dev/null 2>&1
+  k delete namespace "$team" "$free" --wait=false >/dev/null 2>&1
+  rm -rf "$work"
+  exit "$code"
+}
+trap end EXIT
+
+say "the policy is there for new installations, and where it was before"
+chart -n "$team" >"$work/policy.yaml" || fail "the chart has no policy"
+refuse 'could not find template' chart -n "$team" --set admissionPolicies.quotaPods=never
+refuse 'could not find template' chart -n "$team" --is-upgrade
+expect ValidatingAdmissionPolicy chart -n "$team" --is-upgrade --set admissionPolicies.quotaPods=always
+expect "in .'nos-scheduler','other'" chart -n "$team" --set 'scheduler.config.profiles[0].schedulerName=nos-scheduler' \
+  --set 'scheduler.config.profiles[1].schedulerName=other'
+
+for namespace in "$team" "$free"; do expect created k create namespace "$namespace"; done
+expect created from "
+apiVersion: nos.nebuly.com/v1alpha1
+kind: ElasticQuota
+metadata: {name: ours, namespace: $team}
+spec: {min: {nos.nebuly.com/gpu-memory: 40}}
+" k create
+expect 'validatingadmissionpolicybinding.*created' k create -f "$work/policy.yaml"
+for role in edit admin; do
+  for namespace in "$team" "$free"; do
+    expect created k create rolebinding "$role" -n "$namespace" --clusterrole "$role" --user "$role-of-$team"
+  done
+done
+
+# pod NAME NAMESPACE SPEC [RESOURCES]
+pod() {
+  printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s}\nspec:\n  %s\n' "$1" "$2" "$3"
+  printf '  containers: [{name: main, image: example/any, resources: {%s}}]\n' "$4"
+}
+tenant() { "$kubectl" --kubeconfig "$dir/admin.kubeconfig" --as "$role-of-$team" "$@"; }
+slice='limits: {nvidia.com/mig-1g.5gb: 1}'
+for role in edit admin; do
+  say "a tenant with the rights of $role"
+  # The API server may take a moment to read a new policy.
+  soon_refused() {
+    local i
+    for ((i = 0; i < 60; ++i)); do
+      if ! pod first "$team" 'schedulerName: default-scheduler' "$slice" | tenant create --dry-run=server -f - >/dev/null 2>&1; then return; fi
+      sleep 0.5
+    done
+    fail "the policy is not in force"
+  }
+  soon_refused
+  refuse "set spec.schedulerName to nos-scheduler" from "$(pod a "$team" 'restartPolicy: Never' "$slice")" tenant create
+  refuse "set spec.schedulerName to nos-scheduler" from "$(pod b "$team" 'schedulerName: mine' 'limits: {nvidia.com/gpu: 1}')" tenant create
+  refuse "leave out spec.nodeName" from "$(pod c "$team" '{schedulerName: nos-scheduler, nodeName: n1}' "$slice" | sed 's/{schedulerName: nos-scheduler, nodeName: n1}/schedulerName: nos-scheduler\n  nodeName: n1/')" tenant create
+  refuse "set spec.schedulerName to nos-scheduler" from "$(pod d "$team" "initContainers: [{name: i, image: example/any, resources: {$slice}}]" '')" tenant create
+  refuse "set spec.schedulerName to nos-scheduler" from "$(pod e "$team" 'resourceClaims: [{name: gpu, resourceClaimName: x}]' '')" tenant create
+  refuse "elastic quota ours" from "$(pod f "$team" 'ownerReferences: []' "$slice" |
+    sed "s/metadata: {name: f, namespace: $team}/metadata: {name: f, namespace: $team, ownerReferences: [{apiVersion: apps\/v1, kind: DaemonSet, name: d, uid: 1-2}]}/; s/  ownerReferences: \[\]/  restartPolicy: Never/")" tenant create
+  expect created from "$(pod "good-$role" "$team" 'schedulerName: nos-scheduler' "$slice")" tenant create
+  expect created from "$(pod "cpu-$role" "$team" 'restartPolicy: Never' 'limits: {cpu: 1}')" tenant create
+  expect created from "$(pod "free-$role" "$free" 'restartPolicy: Never' "$slice")" tenant create
+  refuse forbidden tenant delete validatingadmissionpolicy "$release-quota-pods"
+  refuse forbidden tenant delete elasticquota ours -n "$team"
+done
+say ok
