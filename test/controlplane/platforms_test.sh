@@ -70,7 +70,7 @@ expect 'runAsNonRoot: true' platform openshift
 expect 'system:openshift:scc:privileged' platform openshift gpu-operator
 expect_no 'openshift' render "${all[@]}"
 # Folders of the nodes, as the agent reads and mounts them.
-for at in 'gpu-operator /' 'gke /home/kubernetes/bin/nvidia' 'aks /usr/local/nvidia' \
+for at in 'gpu-operator /' 'gpu-operator-nvidia-plugin /' 'gke /home/kubernetes/bin/nvidia' 'aks /usr/local/nvidia' \
   'talos /usr/local/glibc' 'eks /' 'k3s /' 'kubeadm /'; do
   expect "driverRootOnHost: ${at#* }$" platform "${at% *}"
   expect "hostPath: \{path: ${at#* }, type: Directory\}" platform "${at% *}"

@@ -138,6 +138,24 @@ refuse 'wholeOnMigNodes needs devicePlugin.mode builtin' render --set gpuPartiti
 refuse 'operator.image.repository: registry.test/nebuly-ai/nos-operator has the name of an image of the Go project' \
   render --set operator.image.repository=registry.test/nebuly-ai/nos-operator
 
+# The driver's library is found below driverRoot in every mode; what other containers get, only where nos gives it.
+beside() { only agent --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia "$@"; }
+for text in 'driverRoot: /host$' 'driverRootOnHost: /$' 'hostPath: \{path: /, type: Directory\}$' \
+  'name: driver-root, mountPath: /host, readOnly: true'; do
+  expect "$text" only agent
+  expect "$text" beside
+  expect_no "$text" beside --set gpuPartitioner.migAgent.driverRoot=
+  expect_no "$text" only agent --set gpuPartitioner.migAgent.devicePlugin.handover=environment
+done
+expect_no 'host-dev|/var/run/cdi' beside
+# The driver's programs come by a RuntimeClass.
+empty='NOTE gpuPartitioner.migAgent.runtimeClassName is empty'
+expect "$empty: mps.enabled runs nvidia-cuda-mps-control, which" only notes --set gpuPartitioner.migAgent.mps.enabled=true
+expect "$empty: hybrid.reset=gpu runs nvidia-smi, which" only notes --set gpuPartitioner.migAgent.hybrid.reset=gpu
+expect_no "$empty" only notes --set gpuPartitioner.migAgent.hybrid.reset=node
+expect_no "$empty" only notes --set gpuPartitioner.migAgent.mps.enabled=true,gpuPartitioner.migAgent.mps.plugin=nebuly
+expect_no "$empty" only notes --set gpuPartitioner.migAgent.mps.enabled=true,gpuPartitioner.migAgent.runtimeClassName=nvidia
+
 # Limits that were chosen stay.
 expect 'memory: 256Mi' only scheduler -f "$files/go.yaml" --set scheduler.resources.limits.memory=256Mi
 expect 'cpu: 500m' only scheduler -f "$files/go.yaml" --set scheduler.resources.limits.memory=256Mi

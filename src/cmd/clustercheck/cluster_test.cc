@@ -368,6 +368,30 @@ TEST_F(ClusterCheck, RuntimeClassOfTheAgent) {
   EXPECT_EQ(VerdictOf("RuntimeClass"), Verdict::kOk);
 }
 
+TEST_F(ClusterCheck, ProgramsOfTheDriver) {
+  EXPECT_EQ(VerdictOf("DriverPrograms"), std::nullopt);
+  Config("nos-mig-agent", R"({"mps": {"enabled": true, "plugin": "nebuly"}})");
+  EXPECT_EQ(VerdictOf("DriverPrograms"), std::nullopt);
+  for (const char* config : {R"({"mps": {"enabled": true}})", R"({"hybrid": {"reset": "gpu"}})"}) {
+    Config("nos-mig-agent", config);
+    EXPECT_EQ(VerdictOf("DriverPrograms"), Verdict::kWarning) << config;
+  }
+  Plugin("nvidia-container-toolkit-daemonset", "nvcr.io/nvidia/k8s/container-toolkit:v1.18.0", "");
+  EXPECT_EQ(VerdictOf("DriverPrograms"), Verdict::kWarning);
+  auto& environment = state_.daemon_sets.items.back().containers.at(0).environment;
+  environment["NVIDIA_RUNTIME_SET_AS_DEFAULT"] = "false";
+  EXPECT_EQ(VerdictOf("DriverPrograms"), Verdict::kFailed);
+  EXPECT_EQ(ObjectsOf("DriverPrograms"),
+            std::vector<std::string>{"nos-system/nvidia-container-toolkit-daemonset"});
+  environment["CONTAINERD_SET_AS_DEFAULT"] = "true";
+  EXPECT_EQ(VerdictOf("DriverPrograms"), Verdict::kWarning);
+  FirstNode().reasons["nos.nebuly.com/GpusHealthy"] = "MpsNotServed";
+  EXPECT_EQ(VerdictOf("DriverPrograms"), Verdict::kFailed);
+  EXPECT_EQ(ObjectsOf("DriverPrograms"), std::vector<std::string>{"gpu-1"});
+  for (WorkloadFacts& one : state_.daemon_sets.items) one.runtime_class = "nvidia";
+  EXPECT_EQ(VerdictOf("DriverPrograms"), Verdict::kOk);
+}
+
 TEST_F(ClusterCheck, VariableThatReachesEveryGpu) {
   EXPECT_EQ(VerdictOf("VisibleDevicesVariable"), Verdict::kNotChecked);
   Plugin("nvidia-container-toolkit-daemonset", "nvcr.io/nvidia/k8s/container-toolkit:v1.18.0", "");
