@@ -192,9 +192,9 @@ models='catalogue.models=[{"name":"X1","memoryGiB":8,"computeSlices":1,"slots":1
   "profiles":[{"name":"1g.8gb","compute":1,"size":1,"starts":[0],"max":1,"memoryMiB":7000}]}]'
 changed=(--set-json "$models" --set-json 'catalogue.remove=[{"model":"B200"}]'
   --set-json 'gpuPartitioner.knownMigGeometries=[{"models":["A30"],"allowedGeometries":[{"1g.6gb":4}]}]')
-for part in partitioner-config scheduler operator agent autoscaler; do
+for part in partitioner-config scheduler operator agent autoscaler telemetry; do
   for text in 'knownMigGeometriesFile: /etc/nos/known' 'name: X1' 'model: B200' '1g.6gb: 4'; do
-    expect "$text" only $part --set autoscaler.enabled=true "${changed[@]}"
+    expect "$text" only $part --set autoscaler.enabled=true,telemetry.enabled=true "${changed[@]}"
   done
 done
 expect_no known_mig render
@@ -288,5 +288,10 @@ if [ -n "${2:-}" ]; then
   done
   config "$work/rendered.yaml" GpuPartitionerConfig | grep -v knownMig >"$work/config.yaml"
   refuse 'scheduler configuration is missing.*/etc/nos-scheduler/scheduler_config.yaml' begins "$2/nos" partitioner
+  only telemetry --set telemetry.enabled=true "${changed[@]}" >"$work/rendered.yaml" || fail "render telemetry"
+  config "$work/rendered.yaml" TelemetryConfig | sed "s|/etc/nos/known_mig_geometries.yaml|$work/none.yaml|" \
+    >"$work/config.yaml"
+  expect "knownMigGeometriesFile: $work/none.yaml" begins "$2/nos" telemetry --print-config
+  refuse "$work/none.yaml" begins "$2/nos" telemetry
 fi
 echo ok
