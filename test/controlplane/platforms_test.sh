@@ -146,6 +146,8 @@ expect 'gpuMetrics: true' only agent
 expect 'gpuMetrics: false' only agent --api-versions nvidia.com/v1/ClusterPolicy
 expect 'gpuMetrics: true' only agent --api-versions nvidia.com/v1/ClusterPolicy --set gpuPartitioner.migAgent.telemetry.gpuMetrics=true
 expect 'gpuMetrics: false' platform gpu-operator
+# Its validator waits for a capacity of nvidia.com/*.
+expect 'wholeOnMigNodes: true' platform gpu-operator
 
 # A proxy: the variables of the pods, in a real nos. The proxy notes which hosts it is asked for.
 given=(--set proxy.httpsProxy=http://127.0.0.1:3128 --set proxy.noProxy='.corp.test\,10.0.0.0/8')
