@@ -156,6 +156,14 @@ expect_no "$empty" only notes --set gpuPartitioner.migAgent.hybrid.reset=node
 expect_no "$empty" only notes --set gpuPartitioner.migAgent.mps.enabled=true,gpuPartitioner.migAgent.mps.plugin=nebuly
 expect_no "$empty" only notes --set gpuPartitioner.migAgent.mps.enabled=true,gpuPartitioner.migAgent.runtimeClassName=nvidia
 
+# Pods by requirements get MPS shares without hostIPC if agents and pods share memory by a folder.
+sharing() { only operator --set gpuPartitioner.migAgent.mps.enabled=true "$@"; }
+folder=gpuPartitioner.migAgent.mps.shmFolder=/run/nos/mps-shm
+expect 'sharesNeedHostIPC: false$' sharing --set $folder
+expect_no sharesNeedHostIPC sharing
+expect_no sharesNeedHostIPC sharing --set $folder,gpuPartitioner.migAgent.mps.plugin=nebuly
+expect_no sharesNeedHostIPC only operator --set $folder
+
 # Limits that were chosen stay.
 expect 'memory: 256Mi' only scheduler -f "$files/go.yaml" --set scheduler.resources.limits.memory=256Mi
 expect 'cpu: 500m' only scheduler -f "$files/go.yaml" --set scheduler.resources.limits.memory=256Mi

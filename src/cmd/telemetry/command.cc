@@ -72,8 +72,7 @@ Status RunTelemetry(const Config& config) {
   Metrics metrics;
   Announce("telemetry", metrics);
   const SystemClock clock;
-  NOS_ASSIGN(const auto server,
-             TelemetryServer::Start(config.server, catalogue, clock, metrics));
+  NOS_ASSIGN(const auto server, TelemetryServer::Start(config.server, catalogue, clock, metrics));
   // A sandbox opens no port beyond this machine: probes are served on the API's address.
   const ProbeAddresses nowhere{"0", "0"};
   NOS_ASSIGN(const auto probes, Probes::Serve(config.server.sandbox ? nowhere : config.addresses,
