@@ -45,6 +45,21 @@ Cdi CdiOf(const NodeFacts& node) {
   return Cdi::kUnknown;
 }
 
+// The agent offers no device there with handover cdi (agent/device_plugin/handover.h).
+void WarnOfOldRuntimes(const std::string& message, bool needs_cdi,
+                       const std::vector<std::string>& nodes, Findings& findings) {
+  if (nodes.empty()) return;
+  if (!needs_cdi) {
+    return findings.Warn("ContainerRuntime", message,
+                         "the agent hands over device nodes there (handover auto or devices)",
+                         nodes);
+  }
+  findings.Fail("ContainerRuntime", message + ", and handover is cdi: no device is offered there",
+                "use Kubernetes 1.29 with containerd 2.0 or CRI-O 1.28, or "
+                "devicePlugin.handover=auto",
+                nodes);
+}
+
 void CheckCdi(const Snapshot& snapshot, Findings& findings) {
   if (!snapshot.nodes.status.ok()) {
     return findings.Unread("ContainerRuntime", "nodes", snapshot.nodes.status);
@@ -69,22 +84,10 @@ void CheckCdi(const Snapshot& snapshot, Findings& findings) {
   if (on.empty() && without.empty() && optional.empty() && unknown.empty()) {
     return findings.NotChecked("ContainerRuntime", "no node is labelled");
   }
-  if (!without.empty() && needs_cdi) {
-    findings.Fail("ContainerRuntime",
-                  "runtimes or kubelets do not read CDI specifications, and handover is cdi",
-                  "use Kubernetes 1.29 with containerd 2.0 or CRI-O 1.28, or "
-                  "devicePlugin.handover=auto",
-                  without);
-  } else if (!without.empty()) {
-    findings.Warn("ContainerRuntime", "runtimes or kubelets do not read CDI specifications",
-                  "the agent hands over device nodes there (handover auto or devices)", without);
-  }
-  if (!optional.empty()) {
-    findings.Warn("ContainerRuntime", "runtimes read CDI specifications only if configured to",
-                  needs_cdi ? "check enable_cdi in the runtime's configuration"
-                            : "the agent hands over device nodes there (handover auto or devices)",
-                  optional);
-  }
+  WarnOfOldRuntimes("runtimes or kubelets do not read CDI specifications", needs_cdi, without,
+                    findings);
+  WarnOfOldRuntimes("runtimes read CDI specifications only if configured to", needs_cdi, optional,
+                    findings);
   if (!unknown.empty()) {
     findings.Warn("ContainerRuntime", "runtimes that nos does not know",
                   "set devicePlugin.handover by hand (docs/install.md)", unknown);
