@@ -222,7 +222,7 @@ expect '"slice"' browser api/v1/workloads
 say "nos check finds nothing failed"
 out=$("$build/nos" check -o json) || fail "nos check: $?"
 for each in PartitionerReady AgentReady SchedulerReady OperatorReady AutoscalerReady TelemetryServerReady \
-  WebhookEndpoints AgentOnNodeReady TelemetryReporter; do
+  WebhookEndpoints AgentOnNodeReady TelemetryReporter TelemetryRecords; do
   verdict=$(jq -r --arg code "$each" '[.. | objects | select(.code? == $code) | .verdict] | unique | join(" ")' <<<"$out")
   [ "$verdict" = OK ] || fail "nos check says $each: $verdict"
 done

@@ -1,4 +1,5 @@
 // The checks of a cluster, on objects as an API server has them. Asserts on codes and verdicts.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -485,6 +486,39 @@ TEST_F(ClusterCheck, QuotasThatDoNotCount) {
   EXPECT_EQ(ObjectsOf("QuotaStatus"), std::vector<std::string>{"ml/b"});
   state_.quotas.status = NotFound("no such kind");
   EXPECT_EQ(VerdictOf("Quotas"), Verdict::kNotChecked);
+}
+
+TEST_F(ClusterCheck, RecordsOfTelemetry) {
+  EXPECT_EQ(VerdictOf("TelemetryRecords"), std::nullopt);
+  Config("nos-mig-agent", R"({"telemetry": {"cluster": "prod",
+         "endpoint": "https://nos-operator-webhook.nos-system.svc"}})");
+  EXPECT_EQ(VerdictOf("TelemetryRecords"), Verdict::kNotChecked);
+  state_.telemetry_metrics = Status(Code::kPermission, "you may not");
+  EXPECT_EQ(VerdictOf("TelemetryRecords"), Verdict::kNotChecked);
+  const auto metrics = [](int reporting, int silent) {
+    return fmt::format(
+        "# TYPE nos_telemetry_nodes gauge\n"
+        "nos_telemetry_nodes{{cluster=\"other\",state=\"reporting\"}} 7\n"
+        "nos_telemetry_nodes{{cluster=\"prod\",state=\"reporting\"}} {}\n"
+        "nos_telemetry_nodes{{cluster=\"prod\",state=\"silent\"}} {}\n",
+        reporting, silent);
+  };
+  const struct {
+    int reporting, silent;
+    Verdict verdict;
+    std::string message;
+  } kCases[] = {{0, 0, Verdict::kFailed, "no record of an agent has arrived for cluster prod"},
+                {0, 2, Verdict::kFailed, "no record of an agent arrives any more"},
+                {2, 1, Verdict::kWarning, "records of 2 nodes arrive; 1 node stopped"},
+                {3, 0, Verdict::kOk, "records of 3 nodes arrive"}};
+  for (const auto& one : kCases) {
+    state_.telemetry_metrics = metrics(one.reporting, one.silent);
+    const auto all = CheckCluster(state_);
+    const auto found = std::ranges::find(all, "TelemetryRecords", &Finding::code);
+    ASSERT_NE(found, all.end());
+    EXPECT_EQ(found->verdict, one.verdict) << one.message;
+    EXPECT_EQ(found->message, one.message);
+  }
 }
 
 TEST_F(ClusterCheck, TelemetryServers) {
