@@ -29,6 +29,10 @@
 
 namespace nos::controllers {
 
+struct SliceAdmissionOptions {
+  bool shares_need_host_ipc = true;  // see planning::SlicesFor
+};
+
 class SliceAdmission {
  public:
   template <typename T>
@@ -41,8 +45,8 @@ class SliceAdmission {
   };
 
   // The first two must outlive this object. `look` may be called from any thread.
-  SliceAdmission(const gpu::Catalogue& catalogue, const Clock& clock,
-                 std::function<Cluster()> look);
+  SliceAdmission(const gpu::Catalogue& catalogue, const Clock& clock, std::function<Cluster()> look,
+                 SliceAdmissionOptions options = {});
 
   // OK once the cluster is known.
   Status Ready() const;
@@ -60,6 +64,7 @@ class SliceAdmission {
   const Clock& clock_;
   const scheduling::Configuration configuration_;
   const std::function<Cluster()> look_;
+  const SliceAdmissionOptions options_;
 
   std::atomic<int> asking_{0};
 

@@ -31,9 +31,11 @@ struct SliceKind {
 // Slices of partitionable GPUs on nodes that the pod's own selectors allow, cheapest first. Each
 // resource is listed once. A resource is left out if some of these GPUs offer less than required
 // under the same name, because the pod could be scheduled there. MPS shares are listed only for
-// pods with hostIPC, which MPS needs.
+// pods with hostIPC, unless `shares_need_host_ipc` is false: agents then share memory with pods by
+// a folder of the node.
 std::vector<SliceKind> SlicesFor(const cluster::GpuRequirements& need, const cluster::Pod& pod,
-                                 const cluster::ClusterSnapshot& snapshot);
+                                 const cluster::ClusterSnapshot& snapshot,
+                                 bool shares_need_host_ipc = true);
 
 struct SliceChoice {
   std::string resource;
@@ -55,9 +57,10 @@ struct NeedAnswer {
 };
 // `full`: kinds of pods (scheduling::KindOf, including the slice) for which there was no capacity.
 // Keep it only while capacity in the snapshot decreases. Null: nothing is remembered.
+// `shares_need_host_ipc`: see SlicesFor.
 NeedAnswer AnswerNeed(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                       const scheduling::FrameworkChoice& frameworks, const PlanOptions& options,
-                      std::set<std::string>* full = nullptr);
+                      std::set<std::string>* full = nullptr, bool shares_need_host_ipc = true);
 
 // The pod as if it requested the chosen resource by name and, if there is capacity, with the
 // instances nominated for it. Returns the pod unchanged if nothing was chosen.

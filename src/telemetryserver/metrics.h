@@ -38,6 +38,10 @@ inline constexpr MetricFamily kShare{MetricFamily::Kind::kGauge, "nos_cluster_gp
 inline constexpr MetricFamily kPods{
     MetricFamily::Kind::kGauge, "nos_cluster_pods",
     "Number of pods that request GPUs, by cluster and state: pending or running."};
+inline constexpr MetricFamily kNodes{
+    MetricFamily::Kind::kGauge, "nos_telemetry_nodes",
+    "Number of nodes whose agents have reported GPUs, by cluster and state: reporting, or silent "
+    "(no record for three reporting intervals)."};
 inline constexpr MetricFamily kToSlice{
     MetricFamily::Kind::kGauge, "nos_cluster_slice_wait_seconds",
     "Time that pods were pending for a slice: median of the last hour."};

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# nos on the real control plane with the values file of the Go project's chart, as it was shipped:
-# nodes with the current label and with its oldest one get an agent, pods get slices from all, the
-# list's impossible geometry ends no daemon, and the scheduler's ConfigMap may be missing.
+# nos on the real control plane with the values file of an earlier chart, as it was shipped: the Go
+# project's, that of its versions with sub-charts, or walk:ai's. Partitioner, agents and scheduler run with
+# the chart's files: nodes with the current label and with the oldest one get an agent, pods get slices from
+# all, the list's impossible geometry ends no daemon, and the scheduler's ConfigMap may be missing. With
+# walk:ai's, a Job with one of its priority classes is admitted and runs.
 #
-#   earlier_values_test.sh SCRIPT BUILD     with NOS_CONTROLPLANE_DIR
+#   earlier_values_test.sh SCRIPT BUILD go|go-subcharts|walkai     with NOS_CONTROLPLANE_DIR
 # shellcheck disable=SC2034,SC2154
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
-values=(-f "$(dirname "$0")/../data/values/go.yaml")
+earlier=$3
+values=(-f "$(dirname "$0")/../data/values/$earlier.yaml")
 gpus=('{"model": "A100-80GB"}')
 node_flags=(--label nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB)
 # installed.sh calls it once the nodes are there. The daemons read the chart's files, with paths of
@@ -20,6 +23,9 @@ before_agents() {
   sed -i "s|/etc/nos/known_mig_geometries.yaml|$work/models.yaml|" "$work"/partitioner.yaml "$work"/agent-*.yaml
   grep -q "$work/models.yaml" "$work/agent-${nodes[0]}.yaml" || fail "the agent has no list of geometries"
   expect labeled k label node "${nodes[1]}" nos.nebuly.com/gpu-partitioning- n8s.nebuly.ai/auto-mig-enabled=true
+  mkdir "$work/scheduler"
+  scheduler_config | sed "s|/etc/nos/known_mig_geometries.yaml|$work/models.yaml|" >"$work/scheduler/config.yaml"
+  start_scheduler a
 }
 # shellcheck source=test/controlplane/installed.sh
 . "$(dirname "$0")/installed.sh"
@@ -32,18 +38,39 @@ for node in "${nodes[@]}"; do
 done
 expect '512Mi' k get deployment nos-gpu-partitioner -n "$system" -o jsonpath='{.spec.template.spec.containers[0].resources.limits}'
 
-say "pods get slices on nodes with either label"
-expect created from "$(pod whole-1 1 7g.80gb)$(pod whole-2 1 7g.80gb)" k create
+say "pods of both schedulers get slices, on nodes with either label"
+expect created from "$(pod whole-1 1 7g.80gb)$(pod whole-2 1 7g.80gb nos-scheduler)" k create
 wait_running whole-1 whole-2
 
 say "the geometry that no GPU can have is ignored, and said"
 for node in "${nodes[@]}"; do
   soon 'GeometryIgnored.*3g.20gb' k get events -A --field-selector "involvedObject.name=$node"
 done
-for name in a b; do
-  grep -q 'ignored a geometry that no GPU can have.*3g.20gb' "$work/partitioner-$name.log" || fail "partitioner $name: no warning"
-  grep -q 'scheduler configuration is missing' "$work/partitioner-$name.log" || fail "partitioner $name: no fallback"
+for one in a b; do
+  grep -q 'ignored a geometry that no GPU can have.*3g.20gb' "$work/partitioner-$one.log" || fail "partitioner $one: no warning"
+  grep -q 'scheduler configuration is missing' "$work/partitioner-$one.log" || fail "partitioner $one: no fallback"
 done
+
+if [ "$earlier" = walkai ]; then
+  say "a Job with the priority class that walk:ai names is admitted, and runs on a slice"
+  expect deleted k delete pod whole-1 -n "$team"
+  expect created from "
+apiVersion: batch/v1
+kind: Job
+metadata: {name: training, namespace: $team}
+spec:
+  template:
+    spec:
+      priorityClassName: nos-priority-medium
+      restartPolicy: Never
+      containers: [{name: main, image: example/any, resources: {limits: {nvidia.com/mig-3g.40gb: 1}}}]
+" k create
+  expect 'condition met' k wait --for=create pod -n "$team" -l batch.kubernetes.io/job-name=training --timeout 60s
+  expect 'condition met' k wait --for=jsonpath='{.status.phase}'=Running pod -n "$team" \
+    -l batch.kubernetes.io/job-name=training --timeout 120s
+  expect '^1000 Never$' k get pod -n "$team" -l batch.kubernetes.io/job-name=training \
+    -o jsonpath='{.items[0].spec.priority} {.items[0].spec.preemptionPolicy}'
+fi
 
 say "a scheduler configuration that appears is read"
 printf 'apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n' >"$work/new.yaml"

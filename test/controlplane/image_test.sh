@@ -130,12 +130,14 @@ gpuPartitioner:
     extraVolumeMounts: [{name: doubles, mountPath: /doubles}]
 Y
 
-# The page's commands, except those that install the GPU Operator; it and its names are this test's.
+# The page's commands, except those that install the GPU Operator; it and its names are this test's. Before
+# the first slice the node has the capacity for which the operator's validator waits.
 say "the ten commands of docs/install.md"
 awk '/^## / {on = /in ten commands/; next} on && /^    / {print substr($0, 5)}' "$root/docs/install.md" >"$work/page"
 expect '^10$' grep -cE '^(helm|kubectl) ' "$work/page"
 expect '^2$' grep -cE '^helm (repo add|install gpu-operator) ' "$work/page"
 sed -E "/^helm (repo add|install gpu-operator) /d; s|REGISTRY|$registry|; s|NODE|$node|; s|--version [^ ]*|--version $version|
+  s|^kubectl rollout status .*|&\nkubectl wait node/$node --for=jsonpath='{.status.capacity.nvidia\\\\.com/gpu}'=1 --timeout=60s|
   s|^helm pull .*|& --plain-http|; s|^helm install nos .*|& -f $work/doubles.yaml|" "$work/page" >"$work/commands"
 mkdir "$work/programs" "$work/typed"
 ln -s "$helm" "$work/programs/helm"
@@ -220,7 +222,7 @@ expect '"slice"' browser api/v1/workloads
 say "nos check finds nothing failed"
 out=$("$build/nos" check -o json) || fail "nos check: $?"
 for each in PartitionerReady AgentReady SchedulerReady OperatorReady AutoscalerReady TelemetryServerReady \
-  WebhookEndpoints AgentOnNodeReady TelemetryReporter; do
+  WebhookEndpoints AgentOnNodeReady TelemetryReporter TelemetryRecords; do
   verdict=$(jq -r --arg code "$each" '[.. | objects | select(.code? == $code) | .verdict] | unique | join(" ")' <<<"$out")
   [ "$verdict" = OK ] || fail "nos check says $each: $verdict"
 done

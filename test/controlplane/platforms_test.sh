@@ -70,7 +70,7 @@ expect 'runAsNonRoot: true' platform openshift
 expect 'system:openshift:scc:privileged' platform openshift gpu-operator
 expect_no 'openshift' render "${all[@]}"
 # Folders of the nodes, as the agent reads and mounts them.
-for at in 'gpu-operator /' 'gke /home/kubernetes/bin/nvidia' 'aks /usr/local/nvidia' \
+for at in 'gpu-operator /' 'gpu-operator-nvidia-plugin /' 'gke /home/kubernetes/bin/nvidia' 'aks /usr/local/nvidia' \
   'talos /usr/local/glibc' 'eks /' 'k3s /' 'kubeadm /'; do
   expect "driverRootOnHost: ${at#* }$" platform "${at% *}"
   expect "hostPath: \{path: ${at#* }, type: Directory\}" platform "${at% *}"
@@ -146,6 +146,8 @@ expect 'gpuMetrics: true' only agent
 expect 'gpuMetrics: false' only agent --api-versions nvidia.com/v1/ClusterPolicy
 expect 'gpuMetrics: true' only agent --api-versions nvidia.com/v1/ClusterPolicy --set gpuPartitioner.migAgent.telemetry.gpuMetrics=true
 expect 'gpuMetrics: false' platform gpu-operator
+# Its validator waits for a capacity of nvidia.com/*.
+expect 'wholeOnMigNodes: true' platform gpu-operator
 
 # A proxy: the variables of the pods, in a real nos. The proxy notes which hosts it is asked for.
 given=(--set proxy.httpsProxy=http://127.0.0.1:3128 --set proxy.noProxy='.corp.test\,10.0.0.0/8')

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A cluster with a MIG node and an MPS node on the real control plane: one plan serves pods of both
 # kinds, shares follow demand, held devices stay, killed agents and MPS daemons are replaced, and a
-# node that leaves MPS is restored.
+# node that leaves MPS is restored. Pod Security "baseline" admits pods with shares without hostIPC.
 #
 #   sharing_test.sh SCRIPT BUILD_FOLDER     with NOS_CONTROLPLANE_DIR
 # shellcheck source=test/controlplane/check.sh
@@ -49,7 +49,11 @@ daemons() {
     if kill -0 "$of_file" 2>/dev/null; then echo "$of_file"; fi
   done
 }
-at_end() { daemons | xargs -r kill -9; }
+guarded=''
+at_end() {
+  daemons | xargs -r kill -9
+  [ -z "$guarded" ] || k delete namespace "$guarded" --wait=false >/dev/null 2>&1
+}
 holders() { annotation status-holders-0 && echo && annotation status-holders-1; }
 modes() { tr -d ' \n' <"$work/gpu-2.json" | grep -oE '"computeMode":[0-9]' | sort | uniq -c | tr -s ' '; }
 
@@ -64,6 +68,15 @@ say "who lacks the host's shared memory is told"
 expect created from "$(share lonely 1 'hostIPC: false')" k create
 wait_running lonely
 soon 'MpsNeedsHostIPC.*spec.hostIPC: true' k get events -n "$team" --field-selector involvedObject.name=lonely
+
+say "a namespace with Pod Security baseline takes pods with shares that need no hostIPC, as with mps.shmFolder"
+guarded=$team-baseline
+expect created k create namespace "$guarded"
+expect labeled k label namespace "$guarded" pod-security.kubernetes.io/enforce=baseline
+expect 'condition met' k wait --for=create serviceaccount/default -n "$guarded" --timeout 60s
+refuse 'violates PodSecurity "baseline:latest": host namespaces \(hostIPC=true\)' \
+  from "$(team=$guarded share shielded 1)" k create --dry-run=server
+expect created from "$(team=$guarded share shielded 1 'hostIPC: false')" k create --dry-run=server
 
 say "demand shifts: other shares, of the same GPUs"
 expect deleted k delete pod small other lonely -n "$team"

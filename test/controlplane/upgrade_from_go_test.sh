@@ -59,6 +59,8 @@ hardware gpu-2
 for node in "${nodes[@]}"; do start_node "$node"; done
 within 30 k get node "${nodes[@]}"
 a=nos.nebuly.com
+# One node has its oldest label alone.
+expect labeled k label node gpu-2 $a/gpu-partitioning- n8s.nebuly.ai/auto-mig-enabled=true
 expect annotated k annotate node gpu-1 $a/spec-gpu-0-3g.20gb=1 $a/spec-gpu-0-2g.10gb=2 $a/spec-gpu-1-1g.5gb=7 \
   $a/spec-partitioning-plan=1700000000 $a/status-gpu-0-3g.20gb-used=1 $a/status-gpu-0-2g.10gb-used=1 \
   $a/status-gpu-0-2g.10gb-free=1 $a/status-gpu-1-1g.5gb-free=7 $a/status-partitioning-plan=1700000000
@@ -116,7 +118,10 @@ install=(nos "$chart" -n "$system" -f "$work/values.yaml" --set image.repository
   --set operator.webhook.enabled=false) # the API server of this test cannot reach a Service
 # plugin_off: NVIDIA's plugin leaves the nodes of nos.
 plugin_off() {
-  expect labeled k label node -l $a/gpu-partitioning=mig $deploy=false --overwrite
+  local label
+  for label in $a/gpu-partitioning=mig n8s.nebuly.ai/gpu-partitioning=mig n8s.nebuly.ai/auto-mig-enabled=true; do
+    k label node -l "$label" "$deploy=false" --overwrite >/dev/null || fail "label $label"
+  done
   for node in "${nodes[@]}"; do
     expect '' k wait --for=delete pod -n gpu-operator -l "$plugin" --field-selector "spec.nodeName=$node" --timeout 60s
   done

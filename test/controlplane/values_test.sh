@@ -138,6 +138,32 @@ refuse 'wholeOnMigNodes needs devicePlugin.mode builtin' render --set gpuPartiti
 refuse 'operator.image.repository: registry.test/nebuly-ai/nos-operator has the name of an image of the Go project' \
   render --set operator.image.repository=registry.test/nebuly-ai/nos-operator
 
+# The driver's library is found below driverRoot in every mode; what other containers get, only where nos gives it.
+beside() { only agent --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia "$@"; }
+for text in 'driverRoot: /host$' 'driverRootOnHost: /$' 'hostPath: \{path: /, type: Directory\}$' \
+  'name: driver-root, mountPath: /host, readOnly: true'; do
+  expect "$text" only agent
+  expect "$text" beside
+  expect_no "$text" beside --set gpuPartitioner.migAgent.driverRoot=
+  expect_no "$text" only agent --set gpuPartitioner.migAgent.devicePlugin.handover=environment
+done
+expect_no 'host-dev|/var/run/cdi' beside
+# The driver's programs come by a RuntimeClass.
+empty='NOTE gpuPartitioner.migAgent.runtimeClassName is empty'
+expect "$empty: mps.enabled runs nvidia-cuda-mps-control, which" only notes --set gpuPartitioner.migAgent.mps.enabled=true
+expect "$empty: hybrid.reset=gpu runs nvidia-smi, which" only notes --set gpuPartitioner.migAgent.hybrid.reset=gpu
+expect_no "$empty" only notes --set gpuPartitioner.migAgent.hybrid.reset=node
+expect_no "$empty" only notes --set gpuPartitioner.migAgent.mps.enabled=true,gpuPartitioner.migAgent.mps.plugin=nebuly
+expect_no "$empty" only notes --set gpuPartitioner.migAgent.mps.enabled=true,gpuPartitioner.migAgent.runtimeClassName=nvidia
+
+# Pods by requirements get MPS shares without hostIPC if agents and pods share memory by a folder.
+sharing() { only operator --set gpuPartitioner.migAgent.mps.enabled=true "$@"; }
+folder=gpuPartitioner.migAgent.mps.shmFolder=/run/nos/mps-shm
+expect 'sharesNeedHostIPC: false$' sharing --set $folder
+expect_no sharesNeedHostIPC sharing
+expect_no sharesNeedHostIPC sharing --set $folder,gpuPartitioner.migAgent.mps.plugin=nebuly
+expect_no sharesNeedHostIPC only operator --set $folder
+
 # Limits that were chosen stay.
 expect 'memory: 256Mi' only scheduler -f "$files/go.yaml" --set scheduler.resources.limits.memory=256Mi
 expect 'cpu: 500m' only scheduler -f "$files/go.yaml" --set scheduler.resources.limits.memory=256Mi
@@ -174,9 +200,9 @@ models='catalogue.models=[{"name":"X1","memoryGiB":8,"computeSlices":1,"slots":1
   "profiles":[{"name":"1g.8gb","compute":1,"size":1,"starts":[0],"max":1,"memoryMiB":7000}]}]'
 changed=(--set-json "$models" --set-json 'catalogue.remove=[{"model":"B200"}]'
   --set-json 'gpuPartitioner.knownMigGeometries=[{"models":["A30"],"allowedGeometries":[{"1g.6gb":4}]}]')
-for part in partitioner-config scheduler operator agent autoscaler; do
+for part in partitioner-config scheduler operator agent autoscaler telemetry; do
   for text in 'knownMigGeometriesFile: /etc/nos/known' 'name: X1' 'model: B200' '1g.6gb: 4'; do
-    expect "$text" only $part --set autoscaler.enabled=true "${changed[@]}"
+    expect "$text" only $part --set autoscaler.enabled=true,telemetry.enabled=true "${changed[@]}"
   done
 done
 expect_no known_mig render
@@ -270,5 +296,10 @@ if [ -n "${2:-}" ]; then
   done
   config "$work/rendered.yaml" GpuPartitionerConfig | grep -v knownMig >"$work/config.yaml"
   refuse 'scheduler configuration is missing.*/etc/nos-scheduler/scheduler_config.yaml' begins "$2/nos" partitioner
+  only telemetry --set telemetry.enabled=true "${changed[@]}" >"$work/rendered.yaml" || fail "render telemetry"
+  config "$work/rendered.yaml" TelemetryConfig | sed "s|/etc/nos/known_mig_geometries.yaml|$work/none.yaml|" \
+    >"$work/config.yaml"
+  expect "knownMigGeometriesFile: $work/none.yaml" begins "$2/nos" telemetry --print-config
+  refuse "$work/none.yaml" begins "$2/nos" telemetry
 fi
 echo ok

@@ -91,6 +91,21 @@ call 0 "$nos" get pools -f "$work/bad.yaml" -o json
 grep -q '"state": "invalid"' "$work/out" || fail "programs see the bad pool, too"
 refuse 2 "--moves" "$nos" plan -f "$work/full.yaml" --moves 0
 
+# The pools of the examples: each is the one for a pod that selects its nodes.
+{
+  cat "$examples/clouds.yaml"
+  for pool in aws-p4d:7g.40gb gcp-a2:3g.20gb azure-nc24:1g.10gb; do
+    only="nodeSelector: {example.com/pool: ${pool%:*}}, tolerations: [{key: example.com/slices, operator: Exists}]"
+    ml_pod "on-${pool%:*}" "${pool#*:}" "" Pending | sed "s|^spec: {nodeName: \"\"|spec: {$only|"
+  done
+} >"$work/clouds.yaml"
+call 0 "$nos" get pools -f "$work/clouds.yaml" -o json
+grep -q '"state": "invalid"' "$work/out" && fail "a pool of examples/clouds is invalid"
+call 0 "$nos" plan -f "$work/clouds.yaml" --with-pools
+for pool in aws-p4d gcp-a2 azure-nc24; do
+  grep -qE "^$pool +0 +0 +1 +0 +ml/on-$pool$" "$work/out" || fail "no node of $pool for its pod"
+done
+
 # Pools grow for a burst, and shrink after it.
 call 0 "$nos" sandbox --speed 1000 --for 700 --workload "$examples/bursty"
 grep -q "infrastructure: a100-2 joins: ok" "$work/out" || fail "a pool grows for a burst"

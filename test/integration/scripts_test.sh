@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # script/nightly and script/test in a tree whose builds and tests are stubs: a green night is green twice, a
-# part or a build that fails is counted, and a test that could not run is not counted as skipped.
+# part or a build that fails is counted, and a test that could not run is not counted as skipped. script/release
+# refuses a changelog that does not fit the version.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -55,4 +56,22 @@ stub "$tree/bin/ctest" 'while [ $# -gt 0 ]; do [ "$1" = --output-junit ] && echo
 export JUNIT=$junit
 ! (cd "$tree" && script/test) >"$tree/out" 2>&1 || fail "tests that could not run pass"
 [ "$(totals)" = "1 passed, 2 failed, 1 skipped" ] || fail "tests that could not run are skipped"
-echo "nights and totals are right"
+
+# script/release before it makes anything. The stub of git says that there are uncommitted changes.
+cp "$root/script/release" "$tree/script"
+mkdir -p "$tree/deploy/helm/nos"
+echo 'project(nos VERSION 1.2.3 LANGUAGES CXX)' >"$tree/CMakeLists.txt"
+printf 'version: 1.2.3\nappVersion: 1.2.3\n' >"$tree/deploy/helm/nos/Chart.yaml"
+# released TEXT MESSAGE: with this changelog it ends with this error.
+released() {
+  printf '%b' "$1" >"$tree/CHANGELOG.md"
+  ! (cd "$tree" && script/release 1.2.3) >"$tree/out" 2>&1 || fail "it makes a release"
+  [ "$(cat "$tree/out")" = "error: $2" ] || fail "another error than: $2"
+}
+released '# Changelog\n\n## [1.2.2] - 2026-01-02\n' "CHANGELOG.md has no line '## [1.2.3] - YYYY-MM-DD'"
+released '## [Unreleased]\n\n### Added\n\n- More.\n\n## [1.2.3] - 2026-01-02\n' \
+  'CHANGELOG.md has changes below [Unreleased]: move them to the section [1.2.3]'
+for begin in '' '## [Unreleased]\n\n'; do
+  released "$begin## [1.2.3] - 2026-01-02\n\n- More.\n" 'there are changes that no commit has (git status); --draft takes them'
+done
+echo "nights, totals and releases are right"

@@ -144,8 +144,12 @@ class BuiltinStrategy final : public DevicePluginStrategy {
   }
 
   std::optional<reconcile::WantedCondition> Handover() const override {
-    if (!choice_) return std::nullopt;
     const std::string type(kDeviceHandover);
+    if (!unread_.empty()) {
+      return reconcile::WantedCondition{type, "False", "SpecificationNotRead",
+                                        Shortened(unread_, kMaxMessage)};
+    }
+    if (!choice_) return std::nullopt;
     const auto problem = files_ == nullptr ? std::nullopt : files_->problem();
     if (!problem) {
       return reconcile::WantedCondition{type, "True", ReasonOf(choice_->handover), choice_->why};
@@ -214,9 +218,8 @@ class BuiltinStrategy final : public DevicePluginStrategy {
         std::make_unique<PreparedPlugin>(std::move(server), *files_));
   }
 
-  Result<HandoverChoice> Choose(const PluginContext& context) const {
+  Result<HandoverChoice> Choose(const PluginContext& context) {
     constexpr const char* kConfigured = "the configuration says so";
-    if (handover_ == "cdi") return HandoverChoice{kubelet::Handover::kCdi, kConfigured};
     if (handover_ == "devices") return HandoverChoice{kubelet::Handover::kNodes, kConfigured};
     if (handover_ == "environment") {
       return HandoverChoice{kubelet::Handover::kEnvironment, kConfigured};
@@ -226,10 +229,23 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     HandoverFacts facts;
     facts.runtime = FindString(node, "status", "nodeInfo", "containerRuntimeVersion");
     facts.kubelet = FindString(node, "status", "nodeInfo", "kubeletVersion");
+    if (handover_ == "cdi") {
+      NOS_RETURN_IF_ERROR(CheckCdi(facts));
+      return HandoverChoice{kubelet::Handover::kCdi, kConfigured};
+    }
     // While a given folder has no driver, the agent offers no device: its container may not be up
     // yet, and NVIDIA's container runtime need not be the default one.
     facts.host_files = context.host.driver != "/" || device::FindDriverFiles(context.host).ok();
     return ChooseHandover(facts);
+  }
+
+  // Without a reader of specifications a container starts without its device. The configuration of
+  // the runtime, by which an older one may read them, cannot be seen. Error: kUnavailable.
+  Status CheckCdi(const HandoverFacts& facts) {
+    unread_ = WhyNoCdi(facts);
+    if (unread_.empty()) return Status::Ok();
+    unread_ += "; no new pod gets a device until it is newer or devicePlugin.handover is auto";
+    return {Code::kUnavailable, unread_};
   }
 
   kubelet::DevicePluginOptions options_ = [] {
@@ -240,6 +256,7 @@ class BuiltinStrategy final : public DevicePluginStrategy {
   std::string handover_ = "auto", cdi_folder_ = "/var/run/cdi";
   kubelet::CgroupFolder cgroups_;
   std::optional<HandoverChoice> choice_;  // none before the first offer
+  std::string unread_;  // why devices cannot be handed over by CDI, as configured; "": they can
   std::unique_ptr<HostDevices> files_;
   // Null before the first offer. Read by the thread that serves metrics, too.
   std::atomic<const kubelet::DevicePluginServer*> server_ = nullptr;

@@ -37,23 +37,26 @@ bool PassesCdi(std::string_view kubelet) {
 
 }  // namespace
 
+std::string WhyNoCdi(const HandoverFacts& facts) {
+  const bool reads = ReadsCdi(facts.runtime);
+  if (reads && PassesCdi(facts.kubelet)) return "";
+  const auto named = [](const std::string& version, const char* otherwise) {
+    return version.empty() ? otherwise : version;
+  };
+  const std::string who = reads ? "kubelet " + named(facts.kubelet, "of an unknown version")
+                                : named(facts.runtime, "the container runtime");
+  return who + " may ignore CDI specifications";
+}
+
 HandoverChoice ChooseHandover(const HandoverFacts& facts) {
   if (!facts.host_files) {
     return {Handover::kEnvironment,
             "the agent does not see the host's files (driverRoot), so NVIDIA's "
             "container runtime has to add those of the driver"};
   }
-  if (ReadsCdi(facts.runtime) && PassesCdi(facts.kubelet)) {
-    return {Handover::kCdi, facts.runtime + " reads CDI specifications"};
-  }
-  const auto named = [](const std::string& version, const char* otherwise) {
-    return version.empty() ? otherwise : version;
-  };
-  const std::string who = ReadsCdi(facts.runtime)
-                              ? "kubelet " + named(facts.kubelet, "of an unknown version")
-                              : named(facts.runtime, "the container runtime");
-  return {Handover::kNodes,
-          who + " may ignore CDI specifications, so the kubelet passes on device nodes and files"};
+  const std::string why_not = WhyNoCdi(facts);
+  if (why_not.empty()) return {Handover::kCdi, facts.runtime + " reads CDI specifications"};
+  return {Handover::kNodes, why_not + ", so the kubelet passes on device nodes and files"};
 }
 
 }  // namespace nos::agent

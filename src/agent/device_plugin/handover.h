@@ -20,6 +20,10 @@ struct HandoverChoice {
   std::string why;  // a sentence
 };
 
+// Why containers may not get devices by CDI: "containerd://1.7.27 may ignore CDI specifications";
+// "": container runtime and kubelet read them by default. Sources as for ChooseHandover.
+std::string WhyNoCdi(const HandoverFacts& facts);
+
 // Chooses a way in which containers get their devices whatever the runtime's configuration is.
 // Only what is on by default counts: specifications of other programs do not show that the runtime
 // reads them. Sources: containerd 2.0 release notes, CRI-O 1.28; KEP-4009, by which kubelets pass

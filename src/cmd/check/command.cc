@@ -45,8 +45,7 @@ Result<std::vector<Finding>> LookAtCluster(const CheckFlags& flags,
                                            const gpu::Catalogue& catalogue) {
   NOS_ASSIGN(kube::ConnectionConfig config, kube::LoadConnection(flags.kubeconfig, flags.context));
   kube::HttpTransport transport(std::move(config));
-  kube::Client client(transport);
-  NOS_ASSIGN(Snapshot snapshot, ReadSnapshot(client, flags.ns, SystemClock().Now()));
+  NOS_ASSIGN(Snapshot snapshot, ReadSnapshot(transport, flags.ns, SystemClock().Now()));
   snapshot.own_version = NOS_VERSION;
   snapshot.catalogue = &catalogue;
   return CheckCluster(snapshot);

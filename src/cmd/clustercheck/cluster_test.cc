@@ -1,4 +1,5 @@
 // The checks of a cluster, on objects as an API server has them. Asserts on codes and verdicts.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -341,6 +342,7 @@ TEST_F(ClusterCheck, ContainerRuntimes) {
   } kCases[] = {{"containerd://2.0.0-k3s1", "auto", Verdict::kOk},
                 {"cri-o://1.34.1", "cdi", Verdict::kOk},
                 {"containerd://1.7.27", "auto", Verdict::kWarning},
+                {"containerd://1.7.27", "cdi", Verdict::kFailed},
                 {"containerd://1.6.30", "auto", Verdict::kWarning},
                 {"containerd://1.6.30", "cdi", Verdict::kFailed},
                 {"docker://24.0.7", "auto", Verdict::kWarning},
@@ -366,6 +368,30 @@ TEST_F(ClusterCheck, RuntimeClassOfTheAgent) {
   EXPECT_EQ(VerdictOf("RuntimeClass"), Verdict::kFailed);
   Add(R"({"kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "nvidia"})");
   EXPECT_EQ(VerdictOf("RuntimeClass"), Verdict::kOk);
+}
+
+TEST_F(ClusterCheck, ProgramsOfTheDriver) {
+  EXPECT_EQ(VerdictOf("DriverPrograms"), std::nullopt);
+  Config("nos-mig-agent", R"({"mps": {"enabled": true, "plugin": "nebuly"}})");
+  EXPECT_EQ(VerdictOf("DriverPrograms"), std::nullopt);
+  for (const char* config : {R"({"mps": {"enabled": true}})", R"({"hybrid": {"reset": "gpu"}})"}) {
+    Config("nos-mig-agent", config);
+    EXPECT_EQ(VerdictOf("DriverPrograms"), Verdict::kWarning) << config;
+  }
+  Plugin("nvidia-container-toolkit-daemonset", "nvcr.io/nvidia/k8s/container-toolkit:v1.18.0", "");
+  EXPECT_EQ(VerdictOf("DriverPrograms"), Verdict::kWarning);
+  auto& environment = state_.daemon_sets.items.back().containers.at(0).environment;
+  environment["NVIDIA_RUNTIME_SET_AS_DEFAULT"] = "false";
+  EXPECT_EQ(VerdictOf("DriverPrograms"), Verdict::kFailed);
+  EXPECT_EQ(ObjectsOf("DriverPrograms"),
+            std::vector<std::string>{"nos-system/nvidia-container-toolkit-daemonset"});
+  environment["CONTAINERD_SET_AS_DEFAULT"] = "true";
+  EXPECT_EQ(VerdictOf("DriverPrograms"), Verdict::kWarning);
+  FirstNode().reasons["nos.nebuly.com/GpusHealthy"] = "MpsNotServed";
+  EXPECT_EQ(VerdictOf("DriverPrograms"), Verdict::kFailed);
+  EXPECT_EQ(ObjectsOf("DriverPrograms"), std::vector<std::string>{"gpu-1"});
+  for (WorkloadFacts& one : state_.daemon_sets.items) one.runtime_class = "nvidia";
+  EXPECT_EQ(VerdictOf("DriverPrograms"), Verdict::kOk);
 }
 
 TEST_F(ClusterCheck, VariableThatReachesEveryGpu) {
@@ -460,6 +486,39 @@ TEST_F(ClusterCheck, QuotasThatDoNotCount) {
   EXPECT_EQ(ObjectsOf("QuotaStatus"), std::vector<std::string>{"ml/b"});
   state_.quotas.status = NotFound("no such kind");
   EXPECT_EQ(VerdictOf("Quotas"), Verdict::kNotChecked);
+}
+
+TEST_F(ClusterCheck, RecordsOfTelemetry) {
+  EXPECT_EQ(VerdictOf("TelemetryRecords"), std::nullopt);
+  Config("nos-mig-agent", R"({"telemetry": {"cluster": "prod",
+         "endpoint": "https://nos-operator-webhook.nos-system.svc"}})");
+  EXPECT_EQ(VerdictOf("TelemetryRecords"), Verdict::kNotChecked);
+  state_.telemetry_metrics = Status(Code::kPermission, "you may not");
+  EXPECT_EQ(VerdictOf("TelemetryRecords"), Verdict::kNotChecked);
+  const auto metrics = [](int reporting, int silent) {
+    return fmt::format(
+        "# TYPE nos_telemetry_nodes gauge\n"
+        "nos_telemetry_nodes{{cluster=\"other\",state=\"reporting\"}} 7\n"
+        "nos_telemetry_nodes{{cluster=\"prod\",state=\"reporting\"}} {}\n"
+        "nos_telemetry_nodes{{cluster=\"prod\",state=\"silent\"}} {}\n",
+        reporting, silent);
+  };
+  const struct {
+    int reporting, silent;
+    Verdict verdict;
+    std::string message;
+  } kCases[] = {{0, 0, Verdict::kFailed, "no record of an agent has arrived for cluster prod"},
+                {0, 2, Verdict::kFailed, "no record of an agent arrives any more"},
+                {2, 1, Verdict::kWarning, "records of 2 nodes arrive; 1 node stopped"},
+                {3, 0, Verdict::kOk, "records of 3 nodes arrive"}};
+  for (const auto& one : kCases) {
+    state_.telemetry_metrics = metrics(one.reporting, one.silent);
+    const auto all = CheckCluster(state_);
+    const auto found = std::ranges::find(all, "TelemetryRecords", &Finding::code);
+    ASSERT_NE(found, all.end());
+    EXPECT_EQ(found->verdict, one.verdict) << one.message;
+    EXPECT_EQ(found->message, one.message);
+  }
 }
 
 TEST_F(ClusterCheck, TelemetryServers) {

@@ -174,6 +174,10 @@ std::string HandoverRemedy(const std::string& reason) {
   if (reason == "DriverNotLoaded") {
     return "load the kernel module on the node (modprobe nvidia-uvm)";
   }
+  if (reason == "SpecificationNotRead") {
+    return "set devicePlugin.handover=auto, or use Kubernetes 1.29 with containerd 2.0 or CRI-O "
+           "1.28";
+  }
   if (reason == "SpecificationNotWritten") {
     return "make /var/run/cdi on the node writable, or set devicePlugin.handover=devices; the "
            "condition's message has the cause";

@@ -8,15 +8,18 @@
 #include "cmd/clustercheck/topics.h"
 #include "codec/cursor.h"
 #include "codec/yaml.h"
+#include "kube/client.h"
 
 namespace nos::cmd {
 namespace {
 
+constexpr Duration kProxyPatience = std::chrono::seconds(5);
 constexpr size_t kMaxConfig = size_t{1} << 20;  // bytes of YAML; etcd holds no larger object
 
 class Reader {
  public:
-  Reader(kube::Client& client, Snapshot& to) : client_(client), to_(to) {}
+  Reader(kube::Transport& transport, Snapshot& to)
+      : transport_(transport), client_(transport), to_(to) {}
 
   Status ReadVersion() {
     kube::ApiRequest request;
@@ -89,6 +92,19 @@ class Reader {
     return Status::Ok();
   }
 
+  // By the API server's proxy, through the Service of the chart.
+  void ReadTelemetryMetrics() {
+    const auto servers = to_.Running("telemetry");
+    if (servers.empty()) return;
+    kube::ApiRequest request;
+    request.method = "GET";
+    request.path = fmt::format("/api/v1/namespaces/{}/services/{}-metrics:metrics/proxy/metrics",
+                               servers.front()->ns, servers.front()->name);
+    request.accept = "text/plain";
+    request.patience = kProxyPatience;
+    to_.telemetry_metrics = TextOf(transport_.Do(request));
+  }
+
   void AskRights() {
     to_.access = RightsToAskFor(to_);
     Ask(true);
@@ -96,6 +112,16 @@ class Reader {
   }
 
  private:
+  static Result<std::string> TextOf(Result<kube::ApiResponse> answer) {
+    if (!answer.ok()) return answer.status();
+    if (answer->code == 200) return std::move(answer->text);
+    const auto status = answer->text.empty() ? Result<Json>(answer->body) : ParseJson(answer->text);
+    const std::string_view message = status.ok() ? FindString(*status, "message") : "";
+    return Status(
+        answer->code == 403 ? Code::kPermission : Code::kUnavailable,
+        message.empty() ? fmt::format("HTTP status {}", answer->code) : std::string(message));
+  }
+
   // The schemas of definitions are long.
   static void Shorten(Json& definition) {
     Json* spec = definition.as_object().if_contains("spec");
@@ -169,17 +195,18 @@ class Reader {
     }
   }
 
-  kube::Client& client_;
+  kube::Transport& transport_;
+  kube::Client client_;
   Snapshot& to_;
 };
 
 }  // namespace
 
-Result<Snapshot> ReadSnapshot(kube::Client& client, const std::string& ns, Time now) {
+Result<Snapshot> ReadSnapshot(kube::Transport& transport, const std::string& ns, Time now) {
   Snapshot snapshot;
   snapshot.now = now;
   snapshot.nos_namespace = ns;
-  Reader reader(client, snapshot);
+  Reader reader(transport, snapshot);
   NOS_RETURN_IF_ERROR(reader.ReadVersion());
   const std::string apps = "apps", v1 = "v1", quotas = "nos.nebuly.com", v1alpha1 = "v1alpha1";
   snapshot.deployments.status = reader.List({apps, v1, "deployments", "Deployment", true});
@@ -206,6 +233,7 @@ Result<Snapshot> ReadSnapshot(kube::Client& client, const std::string& ns, Time 
   reader.ReadConfigs();
   snapshot.endpoints.status = reader.ReadEndpoints();
   snapshot.leases.status = reader.ReadLeases();
+  reader.ReadTelemetryMetrics();
   reader.AskRights();
   return snapshot;
 }

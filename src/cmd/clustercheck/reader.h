@@ -4,12 +4,12 @@
 #include <string>
 
 #include "cmd/clustercheck/snapshot.h"
-#include "kube/client.h"
+#include "kube/transport.h"
 
 namespace nos::cmd {
 
 // `ns`: namespace of nos; "": every one. Errors are kept in the Snapshot, part by part; the result
 // is an error only if the API server does not answer at all.
-Result<Snapshot> ReadSnapshot(kube::Client& client, const std::string& ns, Time now);
+Result<Snapshot> ReadSnapshot(kube::Transport& transport, const std::string& ns, Time now);
 
 }  // namespace nos::cmd

@@ -27,18 +27,22 @@ class ReaderTest : public ::testing::Test {
     if (has("clusterpolicies")) {
       return kube::ApiResponse{404, JsonObject{{"message", "no such kind"}}};
     }
+    if (has("/proxy/")) {
+      proxied_.push_back(request.path);
+      return kube::ApiResponse{200, {}, {}, "nos_telemetry_nodes 1\n"};
+    }
     if (has("accessreviews")) {
       reviews_.push_back(request.body);
       return kube::ApiResponse{201, JsonObject{{"status", JsonObject{{"allowed", true}}}}};
     }
     return std::nullopt;
   }
-  Snapshot Look() { return ReadSnapshot(client_, "", Time()).value(); }
+  Snapshot Look() { return ReadSnapshot(api_, "", Time()).value(); }
 
   kube::FakeApi api_;
-  kube::Client client_{api_};
   std::string forbidden_;
   std::vector<Json> reviews_;
+  std::vector<std::string> proxied_;
 };
 
 const char* const kAgent = R"({"kind": "DaemonSet", "apiVersion": "apps/v1",
@@ -81,6 +85,22 @@ TEST_F(ReaderTest, WritesNothingButQuestions) {
   }
 }
 
+TEST_F(ReaderTest, ReadsMetricsOfTheTelemetryServer) {
+  EXPECT_EQ(Look().telemetry_metrics.status().code(), Code::kNotFound);
+  EXPECT_TRUE(proxied_.empty());
+  api_.Put(*ParseJson(R"({"kind": "StatefulSet", "apiVersion": "apps/v1",
+    "metadata": {"namespace": "nos-system", "name": "nos-telemetry"},
+    "spec": {"template": {"spec": {"containers": [
+      {"name": "telemetry", "image": "nos:0.1.0", "args": ["telemetry", "--config", "/f"]}]}}}})"));
+  EXPECT_EQ(Look().telemetry_metrics.value(), "nos_telemetry_nodes 1\n");
+  EXPECT_EQ(proxied_, std::vector<std::string>{"/api/v1/namespaces/nos-system/services/"
+                                               "nos-telemetry-metrics:metrics/proxy/metrics"});
+  forbidden_ = "/proxy/";
+  const Status forbidden = Look().telemetry_metrics.status();
+  EXPECT_EQ(forbidden.code(), Code::kPermission);
+  EXPECT_EQ(forbidden.message(), "you may not");
+}
+
 TEST_F(ReaderTest, AForbiddenKindIsNotChecked) {
   forbidden_ = "/api/v1/nodes";
   const Snapshot snapshot = Look();
@@ -96,7 +116,7 @@ TEST_F(ReaderTest, AServerThatDoesNotAnswerIsAnError) {
   api_.intercept = [](const kube::ApiRequest&) -> std::optional<Result<kube::ApiResponse>> {
     return Result<kube::ApiResponse>(Status(Code::kUnavailable, "connection refused"));
   };
-  EXPECT_EQ(ReadSnapshot(client_, "", Time()).status().code(), Code::kUnavailable);
+  EXPECT_EQ(ReadSnapshot(api_, "", Time()).status().code(), Code::kUnavailable);
 }
 
 }  // namespace

@@ -45,6 +45,21 @@ Cdi CdiOf(const NodeFacts& node) {
   return Cdi::kUnknown;
 }
 
+// The agent offers no device there with handover cdi (agent/device_plugin/handover.h).
+void WarnOfOldRuntimes(const std::string& message, bool needs_cdi,
+                       const std::vector<std::string>& nodes, Findings& findings) {
+  if (nodes.empty()) return;
+  if (!needs_cdi) {
+    return findings.Warn("ContainerRuntime", message,
+                         "the agent hands over device nodes there (handover auto or devices)",
+                         nodes);
+  }
+  findings.Fail("ContainerRuntime", message + ", and handover is cdi: no device is offered there",
+                "use Kubernetes 1.29 with containerd 2.0 or CRI-O 1.28, or "
+                "devicePlugin.handover=auto",
+                nodes);
+}
+
 void CheckCdi(const Snapshot& snapshot, Findings& findings) {
   if (!snapshot.nodes.status.ok()) {
     return findings.Unread("ContainerRuntime", "nodes", snapshot.nodes.status);
@@ -69,22 +84,10 @@ void CheckCdi(const Snapshot& snapshot, Findings& findings) {
   if (on.empty() && without.empty() && optional.empty() && unknown.empty()) {
     return findings.NotChecked("ContainerRuntime", "no node is labelled");
   }
-  if (!without.empty() && needs_cdi) {
-    findings.Fail("ContainerRuntime",
-                  "runtimes or kubelets do not read CDI specifications, and handover is cdi",
-                  "use Kubernetes 1.29 with containerd 2.0 or CRI-O 1.28, or "
-                  "devicePlugin.handover=auto",
-                  without);
-  } else if (!without.empty()) {
-    findings.Warn("ContainerRuntime", "runtimes or kubelets do not read CDI specifications",
-                  "the agent hands over device nodes there (handover auto or devices)", without);
-  }
-  if (!optional.empty()) {
-    findings.Warn("ContainerRuntime", "runtimes read CDI specifications only if configured to",
-                  needs_cdi ? "check enable_cdi in the runtime's configuration"
-                            : "the agent hands over device nodes there (handover auto or devices)",
-                  optional);
-  }
+  WarnOfOldRuntimes("runtimes or kubelets do not read CDI specifications", needs_cdi, without,
+                    findings);
+  WarnOfOldRuntimes("runtimes read CDI specifications only if configured to", needs_cdi, optional,
+                    findings);
   if (!unknown.empty()) {
     findings.Warn("ContainerRuntime", "runtimes that nos does not know",
                   "set devicePlugin.handover by hand (docs/install.md)", unknown);
@@ -128,17 +131,78 @@ const WorkloadFacts* FindToolkit(const Snapshot& snapshot) {
   return toolkit;
 }
 
-// Labelled nodes on which nos hands devices over with this reason.
-std::vector<std::string> NodesWith(const Snapshot& snapshot, std::string_view reason) {
+// As Go's strconv.ParseBool, by which the toolkit reads its variables.
+bool IsFalse(std::string_view value) {
+  const std::string lower = ToLower(value);
+  return lower == "false" || lower == "f" || lower == "0";
+}
+
+// The programs of the driver that the agent runs, by its configuration.
+std::string ProgramsOf(const Json& config) {
+  const Json* mps = Find(config, "mps", "enabled");
+  const bool shares = mps != nullptr && mps->is_bool() && mps->get_bool() &&
+                      FindString(config, "mps", "plugin") != "nebuly";
+  std::string programs = shares ? "nvidia-cuda-mps-control" : "";
+  if (FindString(config, "hybrid", "reset") == "gpu") {
+    programs += shares ? " and nvidia-smi" : "nvidia-smi";
+  }
+  return programs;
+}
+
+// The GPU Operator leaves the nodes' default runtime as it is. Source: nvidia-ctk-installer, whose
+// --set-as-default takes the first of these variables that is set; the operator sets the second to
+// false with CDI, which is on since 25.10.
+bool KeepsDefaultRuntime(const WorkloadFacts& toolkit) {
+  for (const char* name : {"CONTAINERD_SET_AS_DEFAULT", "NVIDIA_RUNTIME_SET_AS_DEFAULT"}) {
+    if (const auto value = toolkit.Environment(name)) return IsFalse(*value);
+  }
+  return false;
+}
+
+// Labelled nodes that report this reason of the condition.
+std::vector<std::string> NodesThatReport(const Snapshot& snapshot, std::string_view condition,
+                                         std::string_view reason) {
   std::vector<std::string> names;
-  // Conditions of an earlier configuration stay.
-  if (snapshot.AgentConfig("devicePlugin", "mode") == "nvidia") return names;
   for (const NodeFacts& node : snapshot.nodes.items) {
-    if (node.Labelled() && node.Reason(agent::kDeviceHandover) == reason) {
-      names.push_back(node.name);
-    }
+    if (node.Labelled() && node.Reason(condition) == reason) names.push_back(node.name);
   }
   return names;
+}
+
+// Adds a finding only where the agent runs such programs.
+void CheckDriverPrograms(const Snapshot& snapshot, Findings& findings) {
+  const std::string code = "DriverPrograms";
+  for (const WorkloadFacts* agent : snapshot.Running("agent")) {
+    const Json* config = snapshot.ConfigOf(*agent);
+    const std::string programs = config == nullptr ? "" : ProgramsOf(*config);
+    if (programs.empty()) continue;
+    if (!agent->runtime_class.empty()) {
+      findings.Ok(code, fmt::format("RuntimeClass {} brings {}", agent->runtime_class, programs));
+      continue;
+    }
+    const std::string message = fmt::format(
+        "the agent names no RuntimeClass, so it has {} only where NVIDIA's container runtime is "
+        "the node's default",
+        programs);
+    const std::string remedy = "gpuPartitioner.migAgent.runtimeClassName=nvidia";
+    const auto unserved = NodesThatReport(snapshot, agent::kGpusHealthy, "MpsNotServed");
+    const WorkloadFacts* toolkit = FindToolkit(snapshot);
+    if (!unserved.empty()) {
+      findings.Fail(code, message, remedy, unserved);
+    } else if (toolkit != nullptr && KeepsDefaultRuntime(*toolkit)) {
+      findings.Fail(code, message + ", and the GPU Operator does not make it that", remedy,
+                    {toolkit->Key()});
+    } else {
+      findings.Warn(code, message, remedy);
+    }
+  }
+}
+
+// Labelled nodes on which nos hands devices over with this reason.
+std::vector<std::string> NodesWith(const Snapshot& snapshot, std::string_view reason) {
+  // Conditions of an earlier configuration stay.
+  if (snapshot.AgentConfig("devicePlugin", "mode") == "nvidia") return {};
+  return NodesThatReport(snapshot, agent::kDeviceHandover, reason);
 }
 
 // The plugin of nos hands devices over without the variable, at least on some nodes.
@@ -173,11 +237,8 @@ void CheckVisibleDevices(const Snapshot& snapshot, Findings& findings) {
         "accept-nvidia-visible-devices-envvar-when-unprivileged = false, so that no pod reaches a "
         "GPU that it was not given");
   }
-  const std::string accepts = ToLower(toolkit->Environment(kVariable).value_or("true"));
-  // Other spellings of Go's strconv.ParseBool, by which the toolkit reads it.
-  if (accepts == "false" || accepts == "f" || accepts == "0") {
-    return CheckClosedVariable(snapshot, code, findings);
-  }
+  const std::string accepts = toolkit->Environment(kVariable).value_or("true");
+  if (IsFalse(accepts)) return CheckClosedVariable(snapshot, code, findings);
   const std::string message =
       "a pod that sets NVIDIA_VISIBLE_DEVICES=all and uses NVIDIA's runtime (its RuntimeClass is "
       "enough) reaches every GPU of its node";
@@ -200,6 +261,7 @@ void CheckRuntime(const Snapshot& snapshot, Findings& findings) {
   findings.Begin("Container runtime");
   CheckCdi(snapshot, findings);
   CheckRuntimeClass(snapshot, findings);
+  CheckDriverPrograms(snapshot, findings);
   CheckVisibleDevices(snapshot, findings);
 }
 

@@ -124,6 +124,8 @@ struct Snapshot {
   Read<Json> cluster_policies;
   Read<Json> quotas;                    // both kinds
   std::map<std::string, Json> configs;  // "namespace/name" -> the configuration in a ConfigMap
+  // Of the telemetry server of this cluster, in the exposition format.
+  Result<std::string> telemetry_metrics = NotFound("no telemetry server is installed");
   std::vector<AccessFacts> access;
 
   // Workloads that run this command of nos, in the namespace of the flag.

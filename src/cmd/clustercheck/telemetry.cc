@@ -24,6 +24,49 @@ std::optional<ServiceName> ServiceOf(std::string_view url) {
   return ServiceName{std::string(parts[1]), std::string(parts[0])};
 }
 
+// The value of a line 'nos_telemetry_nodes{cluster="prod",state="silent"} 2'; 0: there is none.
+int64_t NodesIn(std::string_view metrics, std::string_view cluster, std::string_view state) {
+  const std::string labels =
+      fmt::format(R"(nos_telemetry_nodes{{cluster="{}",state="{}"}} )", cluster, state);
+  for (const std::string_view line : Split(metrics, '\n')) {
+    if (line.starts_with(labels)) return ParseInt(line.substr(labels.size())).value_or(0);
+  }
+  return 0;
+}
+
+// Whether the records of agents arrive, by the server's own metrics.
+void CheckRecords(const Snapshot& snapshot, Findings& findings) {
+  const std::string code = "TelemetryRecords";
+  const Result<std::string>& metrics = snapshot.telemetry_metrics;
+  if (metrics.status().code() == Code::kNotFound) {
+    return findings.NotChecked(code, "the server is not one of nos in this cluster");
+  }
+  if (!metrics.ok()) {
+    return findings.NotChecked(
+        code,
+        "the server's metrics cannot be read through the API server: " + metrics.status().message(),
+        "run the command with the right to get services/proxy in the namespace of nos");
+  }
+  const std::string cluster = snapshot.AgentConfig("telemetry", "cluster");
+  const int64_t reporting = NodesIn(*metrics, cluster, "reporting");
+  const int64_t silent = NodesIn(*metrics, cluster, "silent");
+  const char* const kRemedy =
+      "the agents' metric nos_telemetry_envelopes_total and their logs say why, and the server's "
+      "nos_telemetry_received_envelopes_total if it refuses them";
+  if (reporting + silent == 0) {
+    return findings.Fail(code, "no record of an agent has arrived for cluster " + cluster, kRemedy);
+  }
+  if (reporting == 0) {
+    return findings.Fail(code, "no record of an agent arrives any more", kRemedy);
+  }
+  const std::string arrive =
+      "records of " + Count(static_cast<size_t>(reporting), "node") + " arrive";
+  if (silent == 0) return findings.Ok(code, arrive);
+  findings.Warn(code,
+                fmt::format("{}; {} stopped", arrive, Count(static_cast<size_t>(silent), "node")),
+                "the dashboard names the nodes; " + std::string(kRemedy));
+}
+
 }  // namespace
 
 void CheckTelemetry(const Snapshot& snapshot, Findings& findings) {
@@ -41,7 +84,7 @@ void CheckTelemetry(const Snapshot& snapshot, Findings& findings) {
                                "if you want the dashboard: "
                                "gpuPartitioner.migAgent.telemetry.endpoint (docs/telemetry.md)");
   }
-  findings.Ok("TelemetryReporter", "agents report to " + endpoint);
+  findings.Ok("TelemetryReporter", "agents are configured to report to " + endpoint);
   const auto service = ServiceOf(endpoint);
   if (!service) {
     return findings.NotChecked(
@@ -55,7 +98,10 @@ void CheckTelemetry(const Snapshot& snapshot, Findings& findings) {
     return slice.ns == service->ns && slice.service == service->name && slice.ready > 0;
   });
   const std::string name = fmt::format("Service {}/{}", service->ns, service->name);
-  if (ready) return findings.Ok("TelemetryServer", "ready pods answer for " + name);
+  if (ready) {
+    findings.Ok("TelemetryServer", "ready pods answer for " + name);
+    return CheckRecords(snapshot, findings);
+  }
   findings.Fail("TelemetryServer", "no ready pod answers for " + name,
                 "start it: telemetry.enabled=true (docs/telemetry-server.md)");
 }

@@ -36,6 +36,7 @@ struct Config {
   DeliveryConfig telemetry;
   std::string geometries_file;
   bool events = true;  // also report Kubernetes Events
+  controllers::SliceAdmissionOptions slices;
 };
 
 // Runs the operator and the telemetry collector on the same caches.
@@ -65,6 +66,9 @@ void DescribeOperator(ConfigFields& f, Config& c) {
   f.Text("knownMigGeometriesFile", c.geometries_file,
          "File with additional or overridden GPU models (docs/catalogue.md), the same as the "
          "partitioner's, for slices by GPU requirements.");
+  f.Flag("sharesNeedHostIPC", c.slices.shares_need_host_ipc,
+         "Choose MPS shares by GPU requirements only for pods with hostIPC. False if agents have "
+         "mps.shmFolder.");
   f.Group("webhook", [&] { DescribeWebhook(f, c.webhook); });
   f.Group("telemetry", [&] {
     DescribeDelivery(f, c.telemetry);
@@ -137,10 +141,13 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
   LoopReport report;
   const kube::Cache<cluster::Node>& nodes = runner.view().nodes;
   const kube::Cache<cluster::Pod>& pods = runner.view().pods;
-  controllers::SliceAdmission slices(catalogue, steady, [&] {
-    using Cluster = controllers::SliceAdmission::Cluster;
-    return report.Synced().ok() ? Cluster{nodes.Snapshot(), pods.Snapshot()} : Cluster();
-  });
+  controllers::SliceAdmission slices(
+      catalogue, steady,
+      [&] {
+        using Cluster = controllers::SliceAdmission::Cluster;
+        return report.Synced().ok() ? Cluster{nodes.Snapshot(), pods.Snapshot()} : Cluster();
+      },
+      config.slices);
   std::unique_ptr<Webhook> webhook;
   if (serves) {
     std::vector<WebhookRoute> routes{{"/validate-quotas",

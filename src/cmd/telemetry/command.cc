@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/log.h"
+#include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/daemon/outside_events.h"
@@ -20,7 +21,7 @@ constexpr Duration kMaxWait = std::chrono::minutes(1);
 
 struct Config {
   ProbeAddresses addresses{":8081", ":8080"};
-  std::string log_level = "info";
+  std::string log_level = "info", geometries_file;
   TelemetryServerConfig server;
 };
 
@@ -31,6 +32,9 @@ struct Flags {
 
 void DescribeTelemetry(ConfigFields& f, Config& c) {
   DescribeTelemetryServer(f, c.server);
+  f.Text("knownMigGeometriesFile", c.geometries_file,
+         "File with additional or overridden GPU models (docs/catalogue.md); the same as the "
+         "partitioner's.");
   f.Group("health", [&] {
     f.Text("healthProbeBindAddress", c.addresses.health,
            "Address that serves /healthz and /readyz; \"0\" disables it.");
@@ -60,6 +64,7 @@ void ShareMemory() {
 
 Status RunTelemetry(const Config& config) {
   ShareMemory();
+  NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
   WakeSignal bell;
   std::vector<std::string> files;
   if (!config.server.token_file.empty()) files.push_back(config.server.token_file);
@@ -67,8 +72,7 @@ Status RunTelemetry(const Config& config) {
   Metrics metrics;
   Announce("telemetry", metrics);
   const SystemClock clock;
-  NOS_ASSIGN(const auto server,
-             TelemetryServer::Start(config.server, gpu::Catalogue::Builtin(), clock, metrics));
+  NOS_ASSIGN(const auto server, TelemetryServer::Start(config.server, catalogue, clock, metrics));
   // A sandbox opens no port beyond this machine: probes are served on the API's address.
   const ProbeAddresses nowhere{"0", "0"};
   NOS_ASSIGN(const auto probes, Probes::Serve(config.server.sandbox ? nowhere : config.addresses,

@@ -87,11 +87,12 @@ Result<JsonArray> PatchFor(const std::string& object, size_t container, const st
 }  // namespace
 
 SliceAdmission::SliceAdmission(const gpu::Catalogue& catalogue, const Clock& clock,
-                               std::function<Cluster()> look)
+                               std::function<Cluster()> look, SliceAdmissionOptions options)
     : catalogue_(catalogue),
       clock_(clock),
       configuration_(scheduling::DefaultConfiguration({.simulates = true})),
-      look_(std::move(look)) {}
+      look_(std::move(look)),
+      options_(options) {}
 
 Status SliceAdmission::Ready() const {
   const Cluster now = look_();
@@ -173,8 +174,9 @@ std::optional<AdmissionVerdict> SliceAdmission::Choose(const AdmissionQuestion& 
   planning::PlanOptions options;
   options.now = clock_.Now();
   options.out_of_time = [this] { return OutOfTime(); };
-  const planning::NeedAnswer answer = planning::AnswerNeed(
-      pod, snapshot_, *configuration_.profiles.front().framework, options, &full_);
+  const planning::NeedAnswer answer =
+      planning::AnswerNeed(pod, snapshot_, *configuration_.profiles.front().framework, options,
+                           &full_, options_.shares_need_host_ipc);
   if (full_.size() > kMaxFull) full_.clear();
   if (answer.unknown) return std::nullopt;
   AdmissionVerdict verdict{.refusal = answer.refusal};

@@ -44,6 +44,10 @@ class SliceAdmissionTest : public ::testing::Test {
   }
   Json Ask(const Json& pod, const std::string& operation = "CREATE",
            const std::string& kind = "Pod", bool dry_run = false) {
+    return AskIn(admission_, pod, operation, kind, dry_run);
+  }
+  Json AskIn(SliceAdmission& admission, const Json& pod, const std::string& operation = "CREATE",
+             const std::string& kind = "Pod", bool dry_run = false) {
     const Json review{{"apiVersion", "admission.k8s.io/v1"},
                       {"kind", "AdmissionReview"},
                       {"request",
@@ -53,7 +57,7 @@ class SliceAdmissionTest : public ::testing::Test {
                         {"operation", operation},
                         {"dryRun", dry_run},
                         {"object", pod}}}};
-    const auto answer = admission_.Review(WriteJson(review));
+    const auto answer = admission.Review(WriteJson(review));
     EXPECT_EQ(answer.code, 200) << answer.body;
     return *Find(*ParseJson(answer.body), "response");
   }
@@ -119,6 +123,18 @@ TEST_F(SliceAdmissionTest, CountsPodsAdmittedJustBefore) {
   EXPECT_EQ(*Find(fifth, "warnings"),
             Json(JsonArray{"nos: nvidia.com/gpu-18gb: the cheapest that meets the need; none has "
                            "room now"}));
+}
+
+// As a namespace with Pod Security "baseline" has them, which refuses hostIPC.
+TEST_F(SliceAdmissionTest, GivesSharesWithoutHostIpcIfTheyNeedNone) {
+  AddNode("mps", "mps", "any", {{"status-model-0", "MPS-39GB"}, {"status-layout-0", ""}});
+  Set();
+  Json pod = Pod("nos.nebuly.com/need-memory: 18Gi");
+  MakeObject(pod, "spec").erase("hostIPC");
+  EXPECT_EQ(Chosen(Ask(pod)), "nvidia.com/mig-3g.20gb");
+  SliceAdmission shared(gpu::Catalogue::Builtin(), clock_, [this] { return cluster_; },
+                        {.shares_need_host_ipc = false});
+  EXPECT_EQ(Chosen(AskIn(shared, pod)), "nvidia.com/gpu-18gb");
 }
 
 TEST_F(SliceAdmissionTest, CountsPendingPods) {

@@ -12,8 +12,9 @@ namespace nos::device {
 inline Program DriverProgram(std::vector<std::string> arguments,
                              std::vector<std::string> environment) {
   return {std::move(arguments), std::move(environment),
-          "it comes with the driver's compute utilities "
-          "(NVIDIA_DRIVER_CAPABILITIES=compute,utility)"};
+          "NVIDIA's container runtime puts it into the agent's container: set "
+          "gpuPartitioner.migAgent.runtimeClassName=nvidia, or make that runtime the node's "
+          "default"};
 }
 
 }  // namespace nos::device

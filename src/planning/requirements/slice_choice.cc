@@ -33,6 +33,10 @@ std::set<const gpu::Model*> ModelsFor(const cluster::Pod& pod,
   return models;
 }
 
+bool MayHaveShares(const cluster::Pod& pod, bool shares_need_host_ipc) {
+  return pod.host_ipc || !shares_need_host_ipc;
+}
+
 double Part(int of, int whole) { return static_cast<double>(of) / std::max(whole, 1); }
 
 // Accepts "H100-80GB" also for "H100-80GB+GPU+TIME-4" (gpu/modes.h).
@@ -81,11 +85,12 @@ bool AllMeet(const std::set<const gpu::Model*>& models, const std::string& resou
 }  // namespace
 
 std::vector<SliceKind> SlicesFor(const cluster::GpuRequirements& need, const cluster::Pod& pod,
-                                 const cluster::ClusterSnapshot& snapshot) {
+                                 const cluster::ClusterSnapshot& snapshot,
+                                 bool shares_need_host_ipc) {
   const std::set<const gpu::Model*> models = ModelsFor(pod, snapshot);
   std::map<std::string, SliceKind> kinds;
   for (const gpu::Model* model : models) {
-    if (model->counted() && !pod.host_ipc) continue;
+    if (model->counted() && !MayHaveShares(pod, shares_need_host_ipc)) continue;
     for (size_t p = 0; p < model->profiles().size(); ++p) {
       const auto id = static_cast<gpu::ProfileId>(p);
       const gpu::Profile& profile = model->profile(id);
@@ -168,7 +173,8 @@ std::optional<SliceChoice> Choose(const std::vector<SliceKind>& kinds, const clu
 
 // The explanation if no slice meets the requirements.
 std::string NoneIsEnough(const cluster::GpuRequirements& need, const cluster::Pod& pod,
-                         const cluster::ClusterSnapshot& snapshot) {
+                         const cluster::ClusterSnapshot& snapshot, bool shares_need_host_ipc) {
+  const bool may_share = MayHaveShares(pod, shares_need_host_ipc);
   std::tuple<int, std::string> largest;
   bool shares = false, met = false;
   std::set<std::string> others;  // products that the requirements exclude
@@ -181,7 +187,7 @@ std::string NoneIsEnough(const cluster::GpuRequirements& need, const cluster::Po
     for (size_t p = 0; p < model->profiles().size(); ++p) {
       const auto id = static_cast<gpu::ProfileId>(p);
       if (!model->Allows(id)) continue;
-      if (model->counted() && (need.isolated || !pod.host_ipc)) continue;
+      if (model->counted() && (need.isolated || !may_share)) continue;
       if (IsByNameOnly(model->profile(id))) continue;
       met = met || Meets(*model, model->profile(id), need);
       const int mib = model->profile(id).memory_mib;
@@ -201,7 +207,7 @@ std::string NoneIsEnough(const cluster::GpuRequirements& need, const cluster::Po
     text += fmt::format("; not named by {} are {}", cluster::kNeedModels,
                         Shortened(Join({others.begin(), others.end()}, ", "), 300));
   }
-  if (shares && !pod.host_ipc && !need.isolated) {
+  if (shares && !may_share && !need.isolated) {
     text += "; MPS shares are only for pods with hostIPC: true";
   }
   if (met) {
@@ -223,7 +229,7 @@ std::string SliceChoice::Reason() const {
 
 NeedAnswer AnswerNeed(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                       const scheduling::FrameworkChoice& frameworks, const PlanOptions& options,
-                      std::set<std::string>* full) {
+                      std::set<std::string>* full, bool shares_need_host_ipc) {
   NeedAnswer answer;
   const auto read = cluster::ReadGpuRequirements(pod.meta.annotations);
   if (!read.ok()) {
@@ -249,9 +255,9 @@ NeedAnswer AnswerNeed(const cluster::Pod& pod, const cluster::ClusterSnapshot& s
     return answer;
   }
   answer.container = static_cast<size_t>(container - pod.containers.begin());
-  const std::vector<SliceKind> kinds = SlicesFor(need, pod, snapshot);
+  const std::vector<SliceKind> kinds = SlicesFor(need, pod, snapshot, shares_need_host_ipc);
   if (kinds.empty()) {
-    answer.refusal = NoneIsEnough(need, pod, snapshot);
+    answer.refusal = NoneIsEnough(need, pod, snapshot, shares_need_host_ipc);
     return answer;
   }
   answer.choice = Choose(kinds, pod, answer.container, snapshot, frameworks, options, full);

@@ -106,6 +106,10 @@ TEST(SliceChoiceTest, OffersSharesOnlyToPodsWithHostIpc) {
   cluster::Pod pod = AnyPod();
   pod.host_ipc = false;
   EXPECT_THAT(Names({.memory_mib = 1024}, cluster, pod), IsEmpty());
+  const std::vector<SliceKind> kinds =
+      SlicesFor({.memory_mib = 1024}, pod, cluster.Snapshot(), /*shares_need_host_ipc=*/false);
+  ASSERT_EQ(kinds.size(), 1);
+  EXPECT_EQ(kinds.front().resource, "nvidia.com/gpu-1gb");
 }
 
 // If the models in the requirements are the obstacle, the refusal names them, not selectors.

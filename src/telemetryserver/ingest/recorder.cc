@@ -26,6 +26,21 @@ telemetry::Millis StaleAfter(const RecorderOptions& options) {
   return 3 * ToMillis(options.report_every);
 }
 
+struct NodeCounts {
+  int64_t reporting = 0, silent = 0;
+};
+
+// Nodes of which an agent has reported; reporting: a record of it is of `since` or later.
+NodeCounts CountNodes(const State& state, telemetry::Millis since) {
+  NodeCounts counts;
+  for (const auto& [name, node] : state.nodes()) {
+    if (node.layout_at < 0) continue;
+    const bool fresh = std::max(state.FreshAt("node/" + name), node.layout_at) >= since;
+    ++(fresh ? counts.reporting : counts.silent);
+  }
+  return counts;
+}
+
 double Real(int64_t count) { return static_cast<double>(count); }
 
 bool IsAboutObjects(const telemetry::Record& record) {
@@ -158,9 +173,12 @@ Receipt Recorder::Take(telemetry::Envelope envelope, std::string body) {
 
 void Recorder::Report() {
   using Values = std::vector<std::pair<MetricLabels, double>>;
-  Values shown, pods, waits;
+  Values shown, pods, waits, nodes;
   clusters_.LookAtAll([&](const Live& live) {
     const std::string& name = live.name;
+    const auto [reporting, silent] = CountNodes(live.state, Now() - stale());
+    nodes.push_back({{{"cluster", name}, {"state", "reporting"}}, Real(reporting)});
+    nodes.push_back({{{"cluster", name}, {"state", "silent"}}, Real(silent)});
     metrics_.Set(kHeadSamples, {{"cluster", name}}, static_cast<double>(live.heads.samples()));
     const Shares shares = SharesOf(live.state, catalogue_, stale());
     const auto share = [&](const char* what, double value) {
@@ -178,6 +196,7 @@ void Recorder::Report() {
   });
   metrics_.SetAll(kShare, shown);
   metrics_.SetAll(kPods, pods);
+  metrics_.SetAll(kNodes, nodes);
   metrics_.SetAll(kToSlice, waits);
 }
 

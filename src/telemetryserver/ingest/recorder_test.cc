@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "base/random.h"
 #include "telemetryserver/testing/fixture.h"
 
@@ -58,6 +60,26 @@ TEST_F(RecorderTest, AcknowledgesRepeatedEnvelopeWithoutChange) {
             9);
   ASSERT_TRUE(recorder_->Settle().ok());
   EXPECT_EQ(Raw("gpu/" + telemetry::GpuName(0, 0), "power").size(), 5U);
+}
+
+TEST_F(RecorderTest, CountsNodesWhoseAgentsAreSilent) {
+  const auto lines = [&] {
+    recorder_->Report();
+    std::vector<std::string> lines;
+    std::istringstream text(metrics_.Text());
+    for (std::string line; std::getline(text, line);) {
+      if (line.starts_with("nos_telemetry_nodes{")) lines.push_back(line);
+    }
+    return lines;
+  };
+  using Lines = std::vector<std::string>;
+  Open();
+  Report({2, 1, 1}, 0, 1);
+  EXPECT_EQ(lines(), (Lines{R"(nos_telemetry_nodes{cluster="prod",state="reporting"} 2)",
+                            R"(nos_telemetry_nodes{cluster="prod",state="silent"} 0)"}));
+  Report({1, 1, 1}, 1, 4);  // the first node alone, until 40 s
+  EXPECT_EQ(lines(), (Lines{R"(nos_telemetry_nodes{cluster="prod",state="reporting"} 1)",
+                            R"(nos_telemetry_nodes{cluster="prod",state="silent"} 1)"}));
 }
 
 TEST_F(RecorderTest, LimitsSourcesPerCluster) {

@@ -447,8 +447,10 @@ TEST_F(MpsControlTest, ReportsMissingProgram) {
   Start();
   ASSERT_TRUE(control_->Keep({{0, kA, 39}}).ok());
   EXPECT_TRUE(AwaitTrouble("cannot start " + options_.program +
-                           ": No such file or directory; it comes with the driver's compute "
-                           "utilities (NVIDIA_DRIVER_CAPABILITIES=compute,utility)"));
+                           ": No such file or directory; NVIDIA's container runtime puts it into "
+                           "the agent's container: set "
+                           "gpuPartitioner.migAgent.runtimeClassName=nvidia, or make that runtime "
+                           "the node's default"));
 }
 
 TEST_F(MpsControlTest, ReportsPathTooLongForSocket) {

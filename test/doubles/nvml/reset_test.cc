@@ -100,9 +100,12 @@ TEST(NvmlReset, ReportsMissingOrHungProgram) {
   NvmlBackend without(*m.library, gpu::Catalogue::Builtin(), nullptr, {"/nowhere/nvidia-smi"});
   const Status none = without.ResetGpu(0);
   EXPECT_EQ(none.code(), Code::kPermission);
-  EXPECT_EQ(none.message(),
-            "GPU 0: cannot start /nowhere/nvidia-smi: No such file or directory; it comes with the "
-            "driver's compute utilities (NVIDIA_DRIVER_CAPABILITIES=compute,utility)");
+  EXPECT_EQ(
+      none.message(),
+      "GPU 0: cannot start /nowhere/nvidia-smi: No such file or directory; NVIDIA's container "
+      "runtime puts it into the agent's container: set "
+      "gpuPartitioner.migAgent.runtimeClassName=nvidia, or make that runtime the node's "
+      "default");
   const std::string slow = m.node.state_path() + ".sh";
   {
     std::ofstream script(slow);

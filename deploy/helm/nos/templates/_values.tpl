@@ -20,6 +20,7 @@ The values of a chart are one object for all its templates; the first template c
 {{- include "nos.takePriorityClasses" . -}}
 {{- include "nos.takeImages" . -}}
 {{- include "nos.takeGpuAgent" . -}}
+{{- include "nos.noteDriverPrograms" . -}}
 {{- include "nos.takeResources" . -}}
 {{- include "nos.takeSchedulerConfig" . -}}
 {{- include "nos.takeTelemetry" . -}}
@@ -158,6 +159,18 @@ null may mean that the user removed one.
 {{- end -}}
 {{- $gpus := dict "key" "nvidia.com/gpu" "operator" "Exists" "effect" "NoSchedule" -}}
 {{- $_ := set $a "tolerations" (prepend (without (default list $a.tolerations) $gpus) $gpus) -}}
+{{- end -}}
+
+{{- /* nos runs these programs in the agent's container; NVIDIA's container runtime puts them there. */ -}}
+{{- define "nos.noteDriverPrograms" -}}
+{{- $a := .Values.gpuPartitioner.migAgent -}}
+{{- $m := $a.mps | default dict -}}
+{{- $needs := list -}}
+{{- if and $m.enabled (ne (default "builtin" $m.plugin) "nebuly") -}}{{- $needs = append $needs "mps.enabled runs nvidia-cuda-mps-control" -}}{{- end -}}
+{{- if eq (toString ($a.hybrid | default dict).reset) "gpu" -}}{{- $needs = append $needs "hybrid.reset=gpu runs nvidia-smi" -}}{{- end -}}
+{{- if and $needs .Values.gpuPartitioner.enabled (not $a.runtimeClassName) -}}
+{{- include "nos.note" (dict "root" . "text" (printf "gpuPartitioner.migAgent.runtimeClassName is empty: %s, which the agent's container has only where NVIDIA's container runtime is the node's default. With the GPU Operator set it to nvidia." (join ", and " $needs))) -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* The Go project's limits are too small for the caches of a large cluster. */ -}}
