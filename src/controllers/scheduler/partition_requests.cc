@@ -273,7 +273,7 @@ void PartitionRequests::ReadStatus(const NodeInfo& node, Site& site) const {
 
 void PartitionRequests::LetRest(const std::string& node, int gpu, Time now) {
   if (rests_.Resting({node, gpu}, now)) return;
-  rests_.FailedAnew({node, gpu}, now);
+  rests_.FailedWithReset({node, gpu}, now);
   rest_changes_.insert(node);
 }
 
