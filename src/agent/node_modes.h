@@ -2,13 +2,9 @@
 // nodes, where each GPU has its own sharing mode.
 #pragma once
 
-#include <map>
 #include <optional>
-#include <string>
 #include <string_view>
 
-#include "base/back_off.h"
-#include "base/clock.h"
 #include "device/backend.h"
 #include "gpu/catalogue.h"
 
@@ -26,29 +22,5 @@ std::optional<ResetRule> ParseResetRule(std::string_view name);
 bool NeedsReset(const gpu::Model& model);
 // True if the next reset changes the GPU's MIG mode.
 bool WaitsForReset(const device::GpuInfo& info);
-
-// Back-off of GPUs whose reset has failed. They keep their mode meanwhile.
-class ResetPauses {
- public:
-  // `pauses`: the pause after the first failure in a row, and the longest pause.
-  explicit ResetPauses(BackOff pauses) : pauses_(pauses) {}
-
-  void Failed(int gpu, std::string error, Time now);
-  void Succeeded(int gpu) { entries_.erase(gpu); }
-  void Clear() { entries_.clear(); }
-
-  bool Pausing(int gpu, Time now) const;
-  // The error of the last failure unless a reset has succeeded since; "" otherwise.
-  std::string ErrorOf(int gpu) const;
-
- private:
-  struct Entry {
-    int failures = 0;
-    Time until{};
-    std::string error;
-  };
-  BackOff pauses_;
-  std::map<int, Entry> entries_;
-};
 
 }  // namespace nos::agent

@@ -46,8 +46,8 @@ SharingModes AllSharingModes(const SharingOptions& options = {});
 
 void DescribeSharing(ConfigFields& fields, const SharingModes& modes, DevicePlugins& plugins);
 Status UsePlugin(const SharingModes& modes, const PluginTraits& plugin);
-// The settings of a node: those that do not change.
-SharingSettings SettingsOf(const SharingModes& modes, bool hybrid);
+// The settings of a node with this label: those that do not change.
+SharingSettings SettingsOf(const SharingModes& modes, RequestedMode requested);
 // The mode that the node's label requests.
 RequestedMode RequestedModeOf(const SharingModes& modes, const cluster::Node& node);
 // The backends of all modes over `driver`; the last one is that of the agent.

@@ -1,6 +1,6 @@
 // Logging: one line per event, a constant message plus key-values, to standard error.
 //
-//   Log(LogLevel::kInfo, "Applied plan", {{"node", name}, {"instances", fmt::to_string(n)}});
+//   Log(LogLevel::kInfo, "applied plan", {{"node", name}, {"instances", fmt::to_string(n)}});
 //
 // A log line is never the only record of a decision: anything an operator acts on is also an Event,
 // a condition or a metric. Thread-safe.

@@ -52,7 +52,7 @@ class Collector final : public reconcile::Reconciler {
   bool Lead(bool leads);
   // Reports everything again, after reported records were lost.
   void ReportAgain() { reported_.all = false; }
-  // Key: kClusterKey. REQUIRES: View::changes, and CollectorKinds in the cluster context.
+  // Key: kClusterKey. REQUIRES: Listers::changes, and CollectorKinds in the cluster context.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                        kube::Client& client, const Clock& clock) override;
   // Processes new Jobs, queues, node pools and Events, and reports them. Call it repeatedly with

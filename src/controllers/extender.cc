@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
+#include "scheduling/reasons.h"
 #include "scheduling/registry.h"
 
 namespace nos::controllers {
@@ -95,7 +96,7 @@ reconcile::ReconcileResult Extender::Reconcile(const std::string&, const reconci
     const std::string key = it->first;
     const Time until = (it++)->second.until;
     if (until <= now) {
-      Log(LogLevel::kWarn, "Releasing assumed Pod whose binding was never observed",
+      Log(LogLevel::kWarn, "releasing assumed Pod whose binding was never observed",
           {{"pod", key}});
       Forget(key);
     } else {
@@ -147,7 +148,10 @@ Extender::Answer Extender::Handle(std::string_view verb, std::string_view body,
 Verdict Extender::Ask(const cluster::Pod& asked, const ClusterSnapshot& snapshot,
                       std::string_view node) const {
   const cluster::NodeInfo* info = snapshot.Find(node);
-  if (info == nullptr) return Verdict::Unschedulable("Unknown", "nos does not know this node yet");
+  if (info == nullptr) {
+    return Verdict::Unschedulable(scheduling::codes::kNodeUnknown,
+                                  "nos does not know this node yet");
+  }
   // kube-scheduler checks the number of pods itself.
   cluster::NodeInfo gpus = *info;
   gpus.allocatable.Set(cluster::kPods, std::numeric_limits<int64_t>::max());

@@ -40,7 +40,7 @@ class Extender final : public reconcile::Reconciler {
                     Duration assume_for = std::chrono::seconds(30));
   ~Extender() override;
 
-  // Key: kClusterKey. Needs View::changes.
+  // Key: kClusterKey. Needs Listers::changes.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                        kube::Client& client, const Clock& clock) override;
 

@@ -55,7 +55,7 @@ struct SchedulerConfig {
   // Back-off before a pod is read back whose binding was not answered.
   BackOff asks{std::chrono::seconds(1), std::chrono::seconds(10)};
   // How long a node's agent may take to report that the instances of evicted pods are free.
-  Duration agent_patience = std::chrono::seconds(30);
+  Duration agent_timeout = std::chrono::seconds(30);
   size_t decisions_per_call = 500;  // then new events are handled
   size_t max_bindings = 256;        // in flight
   // Limit of pods that wait for PreBind. Beyond it, a pod that would have to wait is requeued.
@@ -90,7 +90,7 @@ class Scheduler final : public reconcile::Reconciler {
             Metrics* metrics = nullptr);
   ~Scheduler() override;
 
-  // Key: kClusterKey. Needs View::changes.
+  // Key: kClusterKey. Needs Listers::changes.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                        kube::Client& client, const Clock& clock) override;
 

@@ -8,10 +8,20 @@ namespace nos::gpu {
 struct Obstacle {
   int gpu = 0;
   std::string placement;  // "3g.20gb@4", or "" for the whole GPU
-  // InUse, Foreign, Illegal, Deferred, MigDisabled, NoSuchGpu, NotSwitched; from the agent also
-  // DeviceError, GpuUnhealthy, BadSpec, NeedsReboot, NotReset.
-  std::string code;
-  std::string message;  // for a person
+  std::string code;       // one of `obstacles`
+  std::string message;    // for a person
 };
+
+namespace obstacles {
+
+inline constexpr const char *kInUse = "InUse", *kForeign = "Foreign", *kIllegal = "Illegal",
+                            *kDeferred = "Deferred", *kMigDisabled = "MigDisabled",
+                            *kNoSuchGpu = "NoSuchGpu", *kNotSwitched = "NotSwitched";
+// Only from the agent.
+inline constexpr const char *kDeviceError = "DeviceError", *kGpuUnhealthy = "GpuUnhealthy",
+                            *kBadSpec = "BadSpec", *kNeedsReboot = "NeedsReboot",
+                            *kNotReset = "NotReset";
+
+}  // namespace obstacles
 
 }  // namespace nos::gpu

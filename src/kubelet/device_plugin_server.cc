@@ -113,9 +113,8 @@ DevicePluginServer::DevicePluginServer(DevicePluginOptions options)
                 changed_.notify_all();
                 wake_up_.Signal();
               }),
-      registrar_({options_.folder, options_.register_timeout, options_.first_pause,
-                  options_.longest_pause},
-                 server_, wake_up_) {}
+      registrar_({options_.folder, options_.register_timeout, options_.pauses}, server_, wake_up_) {
+}
 
 DevicePluginServer::~DevicePluginServer() = default;
 

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "base/back_off.h"
 #include "base/clock.h"
 #include "kubelet/device_plugin.h"
 #include "kubelet/grpc_server.h"
@@ -75,9 +76,8 @@ struct DevicePluginOptions {
   Duration patience = std::chrono::seconds(5);
   // The kubelet tries to reach a plugin for 10 s before it answers.
   Duration register_timeout = std::chrono::seconds(12);
-  // Pause between attempts to register; doubled from first to longest.
-  Duration first_pause = std::chrono::milliseconds(200);
-  Duration longest_pause = std::chrono::seconds(10);
+  // Between attempts to register.
+  BackOff pauses{std::chrono::milliseconds(200), std::chrono::seconds(10)};
   // Returns the grant for a container's devices; none, or empty: only makes their ids visible.
   // Called for each container after its devices were checked. An error refuses the pod, and its
   // message appears in the pod's Event. Must not block, nor call this plugin server.

@@ -21,7 +21,7 @@ class DevicePluginServerTest : public testing::Test {
     DevicePluginOptions options;
     options.folder = folder_.path();
     options.patience = kLong;
-    options.first_pause = std::chrono::milliseconds(5);
+    options.pauses.base = std::chrono::milliseconds(5);
     return options;
   }
   void Start(DevicePluginOptions options) {
@@ -44,7 +44,7 @@ class DevicePluginServerTest : public testing::Test {
 TEST_F(DevicePluginServerTest, PushesListsOfEveryResource) {
   kubelet_ = std::make_unique<MiniKubelet>(folder_.path());
   DevicePluginOptions options = Options();
-  options.first_pause = kLong;  // a slow kubelet is not asked twice
+  options.pauses = {kLong, kLong};  // a slow kubelet is not asked twice
   Start(options);
   Offer({{kSmall, "MIG-a"}, {kSmall, "MIG-b", false}, {kLarge, "MIG-c"}});
   EXPECT_TRUE(kubelet_->Sees(kSmall, {"MIG-a", "MIG-b (unhealthy)"}));

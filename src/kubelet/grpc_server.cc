@@ -214,7 +214,7 @@ void GrpcServer::ServeConnection(Connection& connection, SteadyTime now) {
   Push(connection, now);
   if (!connection.over) connection.over = !connection.grpc.Flush().ok();
   if (!connection.over && !CaughtUp(connection) && connection.cut_off_at <= now) {
-    Log(LogLevel::kWarn, "Closing connection of watch that does not read",
+    Log(LogLevel::kWarn, "closing connection of watch that does not read",
         {{"socket", connection.path}});
     connection.over = true;
   }

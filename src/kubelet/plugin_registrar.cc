@@ -51,7 +51,6 @@ void PluginRegistrar::Keep(const std::string& resource, GrpcService service) {
   const auto [plugin, is_new] = plugins_.try_emplace(resource);
   if (!is_new) return;
   plugin->second.service = std::move(service);
-  plugin->second.pause = options_.first_pause;
   wake_up_.Signal();
 }
 
@@ -87,7 +86,7 @@ void PluginRegistrar::Run() {
 void PluginRegistrar::NoticeKubelet() {
   std::string now = FileVersion(kubelet_socket_);
   if (now == kubelet_) return;
-  Log(LogLevel::kInfo, now.empty() ? "Lost kubelet socket" : "Found kubelet socket",
+  Log(LogLevel::kInfo, now.empty() ? "lost kubelet socket" : "found kubelet socket",
       {{"socket", kubelet_socket_}});
   kubelet_ = std::move(now);
   if (kubelet_.empty()) return;
@@ -96,7 +95,7 @@ void PluginRegistrar::NoticeKubelet() {
   for (auto& [resource, plugin] : plugins_) {
     plugin.connected = false;
     plugin.next_attempt = {};
-    plugin.pause = options_.first_pause;
+    plugin.attempts = 0;
   }
 }
 
@@ -115,11 +114,11 @@ void PluginRegistrar::KeepServed(const std::string& resource, Plugin& plugin) {
   plugin.served = plugin.served || served.ok();
   if (!served.ok() || !std::exchange(plugin.replaced, false)) return;
   // The kubelet may still read the list on a stream of before. It takes that plugin for ended.
-  Log(LogLevel::kInfo, "Serving device plugin again", {{"resource", resource}});
+  Log(LogLevel::kInfo, "serving device plugin again", {{"resource", resource}});
   server_.Disconnect(socket);
   plugin.connected = false;
-  plugin.pause = options_.first_pause;
-  plugin.next_attempt = std::chrono::steady_clock::now() + options_.first_pause;
+  plugin.attempts = 0;
+  plugin.next_attempt = std::chrono::steady_clock::now() + options_.pauses.base;
 }
 
 GrpcServer::WatchState PluginRegistrar::WatchesOf(const std::string& resource) const {
@@ -132,11 +131,11 @@ bool PluginRegistrar::IsDue(const std::string& resource, Plugin& plugin) {
   const bool connected = WatchesOf(resource).watches > 0;
   if (connected) {
     plugin.report.trouble.clear();
-    plugin.pause = options_.first_pause;
+    plugin.attempts = 0;
   } else if (plugin.connected) {
     // Gives the kubelet time to remove the old connection, which it identifies by the resource's
     // name.
-    plugin.next_attempt = now + options_.first_pause;
+    plugin.next_attempt = now + options_.pauses.base;
   }
   plugin.connected = connected;
   return !connected && plugin.next_attempt <= now;
@@ -175,14 +174,13 @@ void PluginRegistrar::Record(const std::string& resource, const Status& register
   Plugin& plugin = plugins_.at(resource);
   ++(registered.ok() ? plugin.report.registrations : plugin.report.failures);
   if (registered.ok()) {
-    Log(LogLevel::kInfo, "Registered device plugin with kubelet", {{"resource", resource}});
+    Log(LogLevel::kInfo, "registered device plugin with kubelet", {{"resource", resource}});
   } else if (plugin.report.trouble != registered.message()) {
     Log(LogLevel::kWarn, "failed to register device plugin with kubelet",
         {{"resource", resource}, {"error", registered.message()}});
   }
   plugin.report.trouble = registered.message();
-  plugin.next_attempt = std::chrono::steady_clock::now() + plugin.pause;
-  plugin.pause = std::min(plugin.pause * 2, options_.longest_pause);
+  plugin.next_attempt = std::chrono::steady_clock::now() + options_.pauses.After(++plugin.attempts);
 }
 
 bool PluginRegistrar::WaitForWork(bool watched) {

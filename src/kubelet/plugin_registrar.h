@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "base/back_off.h"
 #include "base/clock.h"
 #include "base/folder_watch.h"
 #include "base/unix_socket.h"
@@ -21,8 +22,7 @@ namespace nos::kubelet {
 struct RegistrarOptions {
   std::string folder;
   Duration register_timeout{};
-  // Pause between attempts to register; doubled from first to longest.
-  Duration first_pause{}, longest_pause{};
+  BackOff pauses;  // between attempts to register
 };
 
 class PluginRegistrar {
@@ -57,7 +57,7 @@ class PluginRegistrar {
     bool replaced = false;  // another process has put its own socket in place
     bool connected = false;
     SteadyTime next_attempt{};
-    Duration pause{};  // before the attempt after the next one
+    int attempts = 0;  // in a row, without a kubelet that watches the list
   };
 
   void Run();

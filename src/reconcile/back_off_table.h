@@ -45,7 +45,7 @@ class BackOffTable {
   }
   // The same, but a failure long after the end of the last back-off, by the limit of all pauses,
   // starts a new series.
-  Entry& FailedAnew(const Key& key, Time now) {
+  Entry& FailedWithReset(const Key& key, Time now) {
     Entry& entry = entries_[key];
     if (now - entry.until >= pauses_.limit) entry.failures = 0;
     return Failed(key, now);

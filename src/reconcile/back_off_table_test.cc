@@ -39,10 +39,10 @@ TEST_F(BackOffTableTest, TakesOtherPausesForOneFailure) {
 }
 
 TEST_F(BackOffTableTest, FailureLongAfterLastOneStartsNewSeries) {
-  table_.FailedAnew("a", At(0));                            // until 1
-  EXPECT_EQ(table_.FailedAnew("a", At(2)).until, At(4));    // the second in a row
-  EXPECT_EQ(table_.FailedAnew("a", At(8)).until, At(12));   // the third
-  EXPECT_EQ(table_.FailedAnew("a", At(17)).until, At(18));  // a new series
+  table_.FailedWithReset("a", At(0));                            // until 1
+  EXPECT_EQ(table_.FailedWithReset("a", At(2)).until, At(4));    // the second in a row
+  EXPECT_EQ(table_.FailedWithReset("a", At(8)).until, At(12));   // the third
+  EXPECT_EQ(table_.FailedWithReset("a", At(17)).until, At(18));  // a new series
 }
 
 TEST_F(BackOffTableTest, LongestRestCountsNoFailure) {

@@ -80,7 +80,8 @@ void Runner::Schedule(const std::string& key, const ReconcileResult& outcome, Ti
     return;
   }
   queue_.Retry(key, now);
-  Log(LogLevel::kDebug, "reconcile failed", {{"key", key}, {"error", outcome.error.ToString()}});
+  Log(LogLevel::kDebug, "failed to reconcile object",
+      {{"key", key}, {"error", outcome.error.ToString()}});
 }
 
 std::optional<Time> Runner::NextDue() const {

@@ -33,7 +33,7 @@ struct Profile {
   std::shared_ptr<Framework> framework;         // not null
   std::optional<PreemptionOptions> preemption;  // absent: DefaultPreemption is disabled
   // Inputs of the profile, kept for printing.
-  EnabledPlugins lineup;
+  EnabledPlugins enabled;
   std::map<std::string, Json> arguments;              // arguments of plugins, as given
   std::shared_ptr<Framework> with_partitioning = {};  // null: `framework` partitions GPUs itself
   // Evicts borrowers to satisfy quota guarantees (reclaim.h).

@@ -157,7 +157,7 @@ TEST_F(ExplainTest, SliceBeingCreatedBelongsToItsNominatedPod) {
             "inspect the agent's pod on node g")
       << "no pod is nominated";
   slice.nominated_node = "g";
-  EXPECT_EQ(explain(whole).remedy, "make room for 1 nvidia.com/mig-7g.40gb on node g");
+  EXPECT_EQ(explain(whole).remedy, "free 1 nvidia.com/mig-7g.40gb on node g");
   EXPECT_EQ(explain(slice).remedy_code, remedies::kNoneNeeded);
   ASSERT_TRUE(explain(slice).being_partitioned);
   EXPECT_EQ(explain(slice).being_partitioned->node, "g");

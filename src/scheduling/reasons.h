@@ -3,8 +3,9 @@
 //   return Verdict::Unresolvable(codes::kTainted, "node(s) had untolerated taint(s)");
 //   reasons.push_back(GangIncomplete("pod group ml/train", 2, 3));
 //
-// Filters, explanations, the planner and the autoscaler use these codes and functions, so that one
-// situation has one code and one sentence everywhere. Messages of filters are kube-scheduler's.
+// All codes are here (script/codes checks it). A code names a kind of situation: its sentence is in
+// the one place that finds the situation, or here if several components do. Messages of filters are
+// kube-scheduler's.
 //
 // Pure functions.
 #pragma once
@@ -40,7 +41,8 @@ inline constexpr const char *kInsufficientResource = "InsufficientResource",
                             *kTopologySpread = "TopologySpread",
                             *kTopologyLabelMissing = "TopologyLabelMissing",
                             *kPortTaken = "PortTaken",
-                            *kGpusBeingPartitioned = "GpusBeingPartitioned";
+                            *kGpusBeingPartitioned = "GpusBeingPartitioned",
+                            *kNodeNotFound = "NodeNotFound", *kNodeUnknown = "NodeUnknown";
 // Filters, about volumes.
 inline constexpr const char *kClaimUnbound = "ClaimUnbound", *kClaimNotFound = "ClaimNotFound",
                             *kClaimLost = "ClaimLost", *kClaimDeleted = "ClaimDeleted",
@@ -52,7 +54,10 @@ inline constexpr const char *kClaimUnbound = "ClaimUnbound", *kClaimNotFound = "
                             *kVolumeNotFound = "VolumeNotFound",
                             *kVolumeZoneConflict = "VolumeZoneConflict",
                             *kTooManyVolumes = "TooManyVolumes", *kDiskConflict = "DiskConflict",
-                            *kReadWriteOncePodConflict = "ReadWriteOncePodConflict";
+                            *kReadWriteOncePodConflict = "ReadWriteOncePodConflict",
+                            *kWaitsForVolumes = "WaitsForVolumes",
+                            *kVolumeBindingFailed = "VolumeBindingFailed",
+                            *kVolumeBindingTimeout = "VolumeBindingTimeout";
 // Filters, about devices that the pod claims (resource.k8s.io).
 inline constexpr const char *kResourceClaimNotCreated = "ResourceClaimNotCreated",
                             *kResourceClaimNotFound = "ResourceClaimNotFound",
@@ -61,13 +66,20 @@ inline constexpr const char *kResourceClaimNotCreated = "ResourceClaimNotCreated
                             *kResourceClaimOfAnother = "ResourceClaimOfAnother",
                             *kInsufficientDevices = "InsufficientDevices",
                             *kDevicesElsewhere = "DevicesElsewhere",
-                            *kDevicesRefused = "DevicesRefused", *kDevicesFailed = "DevicesFailed";
+                            *kDevicesRefused = "DevicesRefused", *kDevicesFailed = "DevicesFailed",
+                            *kWaitsForDevices = "WaitsForDevices",
+                            *kDeviceBindingTimeout = "DeviceBindingTimeout";
+// The scheduler, while the GPUs of the chosen node are being partitioned.
+inline constexpr const char *kPartitioningGpus = "PartitioningGpus",
+                            *kPartitioningFailed = "PartitioningFailed";
 // Any component, about the pod whatever the node.
 inline constexpr const char *kSchedulingGated = "SchedulingGated", *kNotPending = "NotPending",
                             *kSeveralShares = "SeveralShares",
                             *kNoModelHasProfile = "NoModelHasProfile", *kQuota = "Quota";
-// Too few pods of its gang exist; there is capacity for too few of them.
-inline constexpr const char *kGangIncomplete = "GangIncomplete", *kGangNotWhole = "GangNotWhole";
+// Too few pods of its gang exist; there is capacity for too few of them, on all nodes together; a
+// node has room for one of them that does not help.
+inline constexpr const char *kGangIncomplete = "GangIncomplete", *kGangNotWhole = "GangNotWhole",
+                            *kNoRoomForGang = "NoRoomForGang";
 // The planner. Slots are kept for this pod, or for others. Its search may end before it finds a
 // place (kSearchEnded), or before it knows why there is none (kNotLookedAt).
 inline constexpr const char *kNoNodes = "NoNodes", *kNotPartitioned = "NotPartitioned",
@@ -76,7 +88,15 @@ inline constexpr const char *kNoNodes = "NoNodes", *kNotPartitioned = "NotPartit
                             *kTakenByPendingPods = "TakenByPendingPods", *kSlotsKept = "SlotsKept",
                             *kSlotsKeptForOthers = "SlotsKeptForOthers",
                             *kSearchEnded = "SearchEnded", *kNotLookedAt = "NotLookedAt",
-                            *kOtherReasons = "OtherReasons";  // if there are more than a handful
+                            *kOtherReasons = "OtherReasons",  // if there are more than a handful
+                                *kNotPlaced = "NotPlaced";    // no reason was found
+// Plans of moves, about a pending pod.
+inline constexpr const char *kTooManyMoves = "TooManyMoves", *kNothingMovable = "NothingMovable",
+                            *kNoRoomElsewhere = "NoRoomElsewhere", *kBudget = "Budget";
+// Removals, about a node that is kept. Also kBudget, and kNotLookedAt if enough others go.
+inline constexpr const char *kAtMinimum = "AtMinimum", *kNodeStays = "NodeStays",
+                            *kNotNow = "NotNow", *kInUse = "InUse", *kPodStays = "PodStays",
+                            *kTakesMovedPods = "TakesMovedPods", *kNoRoom = "NoRoom";
 // The autoscaler.
 inline constexpr const char *kNoPools = "NoPools", *kNoPoolFits = "NoPoolFits",
                             *kPoolClosed = "PoolClosed", *kPoolsAtMaximum = "PoolsAtMaximum";
@@ -87,6 +107,9 @@ inline constexpr const char *kNoPools = "NoPools", *kNoPoolFits = "NoPoolFits",
 std::string AmountText(const std::string& resource, int64_t amount);
 // In kube-scheduler's words: "Insufficient cpu", "Too many pods".
 Reason Insufficient(cluster::ResourceId id);
+Reason Insufficient(const std::string& resource);
+// The node was removed after it was chosen.
+Reason NodeNotFound(std::string_view node);
 // "3g.20gb" of "nvidia.com/mig-3g.20gb".
 std::string ProfileText(const std::string& resource);
 // True if GPUs of the model have a profile of exactly this name that the catalogue allows.
@@ -97,6 +120,7 @@ std::string NotPartitionable(std::string_view subject, const std::string& resour
 Reason SchedulingGated(const cluster::Pod& pod);
 Reason SeveralShares();
 Reason GangIncomplete(const std::string& gang, size_t existing, size_t least);
+// `placed`: members that have a node or would get one.
 Reason GangNotWhole(const std::string& gang, size_t placed, size_t least);
 
 }  // namespace nos::scheduling

@@ -4,8 +4,8 @@
 //   const SliceDemand demand({{"nvidia.com/mig-9g.99gb", 1}}, catalogue, models, 8);
 //   if (auto none = demand.Impossible()) return *none;  // RequestExistingProfile
 //
-// Explanations of the scheduler and of the planner use these functions, so that one situation has
-// one code and one sentence everywhere.
+// Explanations of the scheduler and of the planner use these codes and functions, so that one
+// situation has one code and one sentence everywhere. All codes are here (script/codes checks it).
 //
 // Pure functions.
 #pragma once

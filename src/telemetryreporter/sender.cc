@@ -58,7 +58,7 @@ std::optional<Duration> Sender::Step(Time now) {
   const Status sent = Send(*envelope, now, response);
   if (!sent.ok() && IsRefusedForEver(response)) {
     metrics_.Count(kSent, {{"result", "set_aside"}});
-    Log(LogLevel::kError, "telemetry server rejected an envelope, setting it aside",
+    Log(LogLevel::kError, "setting aside envelope that the telemetry server rejects",
         {{"sequence", fmt::to_string(envelope->sequence)}, {"error", sent.message()}});
     (void)spool_.SetAside(envelope->sequence);
     return Duration::zero();
@@ -123,7 +123,7 @@ Status Sender::ReadAnswer(const kube::ApiResponse& response, const SpooledEnvelo
   }
   if (refused > 0) {
     metrics_.Count(kRefused, {}, static_cast<double>(refused));
-    Log(LogLevel::kWarn, "telemetry server rejected records",
+    Log(LogLevel::kWarn, "dropping records that the telemetry server rejects",
         {{"sequence", fmt::to_string(envelope.sequence)},
          {"records", fmt::to_string(refused)},
          {"first", why}});

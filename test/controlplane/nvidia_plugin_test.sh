@@ -137,7 +137,7 @@ expect "$reason" k wait events -n default --field-selector involvedObject.name=g
   --for=jsonpath='{.type}'=Warning --timeout 90s -o jsonpath='{.message}'
 soon "$reason" ready
 expect '^HTTP/1.1 503' ready
-expect "$reason" grep 'reconciliation failed' "$work/agent-gpu-1.log"
+expect "$reason" grep 'failed to reconcile object' "$work/agent-gpu-1.log"
 expect Pending k get pod another -n "$team" -o jsonpath='{.status.phase}'
 
 say "mended, and with a role in the plugin's namespace only"

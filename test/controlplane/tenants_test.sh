@@ -29,6 +29,10 @@ expect ValidatingAdmissionPolicy chart -n "$team" --is-upgrade --set admissionPo
 expect "in .'nos-scheduler','other'" chart -n "$team" --set 'scheduler.config.profiles[0].schedulerName=nos-scheduler' \
   --set 'scheduler.config.profiles[1].schedulerName=other'
 
+# Other tests may have them, too.
+"$helm" template nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 -s templates/crds.yaml |
+  k apply --server-side --force-conflicts -f - >/dev/null || fail "no CRDs"
+within 30 k get elasticquotas -A
 for namespace in "$team" "$free"; do expect created k create namespace "$namespace"; done
 expect created from "
 apiVersion: nos.nebuly.com/v1alpha1
@@ -48,7 +52,7 @@ pod() {
   printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s}\nspec:\n  %s\n' "$1" "$2" "$3"
   printf '  containers: [{name: main, image: example/any, resources: {%s}}]\n' "$4"
 }
-tenant() { "$kubectl" --kubeconfig "$dir/admin.kubeconfig" --as "$role-of-$team" "$@"; }
+tenant() { k --as "$role-of-$team" "$@"; }
 slice='limits: {nvidia.com/mig-1g.5gb: 1}'
 for role in edit admin; do
   say "a tenant with the rights of $role"

@@ -251,6 +251,17 @@ expect_no 'kind: Namespace' api --set clusterInfoExporter.apiClient.createNamesp
 expect_no 'api-client' api --set clusterInfoExporter.apiClient.enabled=false
 expect_no 'api-client' render -f "$files/walkai.yaml"
 
+# Agent and operator get maxSpoolMiB, also from its former name as a value or in a daemon's fields.
+telemetry=gpuPartitioner.migAgent.telemetry
+spools() {
+  render --set $telemetry.endpoint=https://telemetry.test,$telemetry.cluster=prod,operator.telemetry.enabled=true "$@" |
+    grep -oE '[a-zA-Z]*[sS]poolMiB: .*|sizeLimit: [0-9]+Mi' | tr '\n' ' '
+}
+expect '^maxSpoolMiB: 64 maxSpoolMiB: 64 sizeLimit: 80Mi $' spools
+expect '^maxSpoolMiB: 100 maxSpoolMiB: 100 sizeLimit: 116Mi $' spools --set $telemetry.spoolMiB=100
+expect '^maxSpoolMiB: 200 maxSpoolMiB: 200 sizeLimit: 216Mi $' spools --set $telemetry.spoolMiB=64 --set $telemetry.maxSpoolMiB=200
+expect '^maxSpoolMiB: 32 maxSpoolMiB: 64 sizeLimit: 80Mi $' spools --set gpuPartitioner.migAgent.config.telemetry.spoolMiB=32
+
 # Unknown values, with the nearest known one.
 hint() { refuse "^unknown value $1; did you mean ${2//./\\.}\?$" render --set "$1=1"; }
 hint gpuPartitioner.schedular gpuPartitioner.scheduler

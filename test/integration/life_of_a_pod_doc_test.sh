@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every file that docs/life-of-a-pod.md names exists and defines the functions that the page names
-# with it, and the page's totals are those of its rows. "The short way" has rows of its own, which
-# the totals leave out.
+# with it, the page's totals are those of its rows, and it gives a reason for each file that the rows
+# return to. "The short way" has rows of its own, which the totals leave out.
 #
 #   life_of_a_pod_doc_test.sh ROOT
 set -euo pipefail
@@ -66,4 +66,10 @@ grep -qF "$total" <<<"$text" || fail "the page should say: $total"
 while read -r count file; do
   grep -qE "$count (times )?to \`$file\`" <<<"$text" || fail "the page should say: $count to \`$file\`"
 done < <(sort <<<"$returns" | uniq -c | awk '$1 > 2')
+# Each file that is returned to has a reason: the list names it, its end or its folder.
+reasons=$(sed -n '/^The returns are right/,/^## /p' "$page" | sed -n '/^- \*\*/,$p')
+while read -r file; do
+  grep -qF -e "\`${file##*/}\`" -e "\`${file#*/}\`" -e "\`$file\`" -e "\`${file%/*}/*\`" <<<"$reasons" ||
+    fail "the page gives no reason for the return to $file"
+done < <(sort -u <<<"$returns")
 exit "$status"

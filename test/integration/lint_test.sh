@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# script/sizes and script/words in a small tree: each rule refuses one tree and accepts the next best.
+# script/sizes, script/words and script/codes in a small tree: each rule refuses one tree and accepts the next best.
 #   lint_test.sh; exit code 77: universal-ctags is not installed
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -7,7 +7,7 @@ command -v ctags >/dev/null || { echo "skipped: universal-ctags is not installed
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 mkdir "$tree/script"
-cp "$root"/script/{lib.sh,sizes,words} "$tree/script"
+cp "$root"/script/{lib.sh,sizes,words,codes} "$tree/script"
 git -C "$tree" init -q
 fail() { echo "FAILED: $1" | head -2; cat "$tree/.git/out"; exit 1; }
 # judge SCRIPT RESULT FILE TEXT: the script accepts or refuses a tree that has the file.
@@ -51,4 +51,25 @@ judge words refused tool/run "#!/bin/sh
 judge words accepted tool/data "# $told."
 judge words refused tool/README.md "What the agent does is this."
 judge words accepted tool/README.md "The agent does this."
+
+for message in 'Evicting Pod' 'reconciliation failed' 'this clock was set back'; do
+  judge words refused src/a/b.cc "Log(LogLevel::kInfo, \"$message\", {});"
+done
+judge words refused src/a/b.cc 'Log(LogLevel::kInfo, gone ? "lost socket" : "Found socket");'
+for message in 'evicting Pod' 'failed to reconcile object' 'found socket'; do
+  judge words accepted src/a/b.cc "Log(LogLevel::kInfo, \"$message\", {});"
+done
+
+# The vocabulary stays in the tree for the checks below.
+mkdir -p "$tree/src/scheduling"
+echo 'constexpr const char *kNoRoom = "NoRoom", *kTainted = "Tainted";' >"$tree/src/scheduling/reasons.h"
+for text in 'Reason{"Full", why}' 'Reason why = {
+    "Full", why}' 'Verdict::Unresolvable("Full", why)' 'progress.code = "Full";' 'return {Kind::kFailed, "Full", why};' \
+  'if (verdict.code == "Full") {}' 'return {"NoRoom", why};'; do
+  for library in scheduling planning controllers; do judge codes refused src/$library/a.cc "$text"; done
+done
+for text in 'return {codes::kNoRoom, why};' '{"Tainted", 3, &Make<Tainted>},' 'return "Tainted";' '// code = "NoRoom"'; do
+  judge codes accepted src/planning/a.cc "$text"
+done
+judge codes accepted src/planning/a_test.cc 'EXPECT_EQ(code, "NoRoom");'
 echo ok

@@ -17,7 +17,7 @@ const query = async (expr) => {
 const number = async (expr) => Number((await query(expr))[0]?.value[1] ?? 0)
 
 const telemetry = await Telemetry.make(process.argv[2], { export: { remoteWrite: {
-  url: `http://127.0.0.1:${port}/api/v1/write`, externalLabels: 'region=eu', samplesPerRequest: 100 } } })
+  url: `http://127.0.0.1:${port}/api/v1/write`, externalLabels: 'region=eu', maxSamplesPerRequest: 100 } } })
 const begin = Date.now() - 20 * 60_000
 const nodes = ['a', 'b', 'c']
 let sequence = 0

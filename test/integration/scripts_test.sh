@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# script/nightly and script/test in a tree whose builds and tests are stubs: a green night is green twice, a
+# script/nightly, script/test and .ci/run in a tree whose builds and tests are stubs: a green night is green twice, a
 # part or a build that fails is counted, and a test that could not run is not counted as skipped. script/release
 # refuses a changelog that does not fit the version.
 set -euo pipefail
@@ -54,8 +54,42 @@ junit='<testsuite name="x" tests="4" failures="0" disabled="0" skipped="3">
 # shellcheck disable=SC2016
 stub "$tree/bin/ctest" 'while [ $# -gt 0 ]; do [ "$1" = --output-junit ] && echo "$JUNIT" >"$2"; shift; done'
 export JUNIT=$junit
-! (cd "$tree" && script/test) >"$tree/out" 2>&1 || fail "tests that could not run pass"
-[ "$(totals)" = "1 passed, 2 failed, 1 skipped" ] || fail "tests that could not run are skipped"
+try_tests() { (cd "$tree" && script/test) >"$tree/out" 2>&1; }
+! try_tests || fail "tests that could not run pass"
+[ "$(totals)" = "1 passed, 2 failed, 1 skipped, 0 retried" ] || fail "tests that could not run are skipped"
+
+# A test of a cluster fails, and is tried again: AGAIN is the result of its second try.
+# shellcheck disable=SC2016
+stub "$tree/bin/ctest" 'again=; case " $* " in *" -R "*) again=1 ;; esac
+while [ $# -gt 0 ]; do [ "$1" = --output-junit ] && file=$2; shift; done
+suite() { echo "<testsuite name=\"x\" tests=\"$1\" failures=\"$2\" disabled=\"0\" skipped=\"$3\">" >"${file:-/dev/null}"; }
+if [ -z "$again" ]; then
+  suite 2 1 0
+  printf "The following tests FAILED:\n\t  7 - controlplane.sharing (Failed)\n"
+  exit 8
+fi
+case $AGAIN in
+  passes) suite 1 0 0 ;;
+  skips) suite 1 0 1 ;;
+  fails) suite 1 1 0; exit 8 ;;
+esac'
+AGAIN=passes NOS_TEST_NOTE="sanitizers: not run" try_tests || fail "a test that passes at the second try fails"
+[ "$(totals)" = "1 passed, 0 failed, 0 skipped, 1 retried; sanitizers: not run" ] || fail "the totals do not say retried"
+for result in skips fails; do
+  ! AGAIN=$result try_tests || fail "a test that $result at the second try passes"
+  [ "$(totals)" = "1 passed, 1 failed, 0 skipped, 0 retried" ] || fail "a test that $result is not counted"
+done
+
+# Continuous integration that had no time for the sanitizers says so in its last line.
+mkdir "$tree/.ci"
+cp "$root/.ci/run" "$tree/.ci"
+stub "$tree/script/lint" 'exit 0'
+for code in 124 0; do
+  stub "$tree/bin/timeout" "exit $code"
+  AGAIN=passes "$tree/.ci/run" >"$tree/out" 2>&1 || fail "a green run of continuous integration fails"
+  case $code in 0) ran=passed ;; *) ran="not run" ;; esac
+  [ "$(totals)" = "1 passed, 0 failed, 0 skipped, 1 retried; sanitizers: $ran" ] || fail "sanitizers: $ran, not said"
+done
 
 # script/release before it makes anything. The stub of git says that there are uncommitted changes.
 cp "$root/script/release" "$tree/script"
@@ -74,4 +108,4 @@ released '## [Unreleased]\n\n### Added\n\n- More.\n\n## [1.2.3] - 2026-01-02\n' 
 for begin in '' '## [Unreleased]\n\n'; do
   released "$begin## [1.2.3] - 2026-01-02\n\n- More.\n" 'there are changes that no commit has (git status); --draft takes them'
 done
-echo "nights, totals and releases are right"
+echo "nights, totals, ci and releases are right"

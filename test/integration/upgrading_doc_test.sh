@@ -4,7 +4,10 @@
 cd "$(dirname "$0")/../.." || exit 1
 sources() { grep -rhozE "$1" src --include='*.h' --include='*.cc' --exclude='*_test.cc' | tr '\0\n' '\n '; }
 # shellcheck disable=SC2016
-listed() { sed -nE 's/^\| ((partitioner|autoscaler) \| )?`([A-Za-z_]+)` \| `([A-Za-z_]+)` \|$/\3 \4/p' docs/upgrading.md | sort -u; }
+listed() {
+  sed -n '/^## Configuration keys/,/^## Commands/p' docs/upgrading.md |
+    sed -nE 's/^\| ([^|]+ \| )?`([A-Za-z_]+)` \| `([A-Za-z_]+)` \|$/\2 \3/p' | sort -u
+}
 renamed() {
   sources 'Renamed\("[A-Za-z]+",[[:space:]]*"[A-Za-z]+"\)' | sed -nE 's/.*"([A-Za-z]+)",[^"]*"([A-Za-z]+)".*/\1 \2/p'
   # A metric with two names: name, help text, old name.

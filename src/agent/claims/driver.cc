@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "agent/metrics.h"
 #include "base/log.h"
-#include "reconcile/metrics.h"
 
 namespace nos::agent {
 namespace {
@@ -494,10 +494,10 @@ void ClaimDriver::Unprepare(const kubelet::ClaimReference& claim, Unprepared don
 void ClaimDriver::Count(const char* operation, const Status& status, SteadyTime began) const {
   if (others_.metrics == nullptr) return;
   const MetricLabels labels{{"operation", operation}};
-  others_.metrics->Count(reconcile::kClaimOperations,
+  others_.metrics->Count(kClaimOperations,
                          {{"operation", operation}, {"result", status.ok() ? "ok" : "error"}});
   others_.metrics->Observe(
-      reconcile::kClaimOperationDuration, labels,
+      kClaimOperationDuration, labels,
       std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began));
   const std::lock_guard lock(mutex_);
   CountPrepared();
@@ -507,7 +507,7 @@ void ClaimDriver::CountPrepared() const {
   if (others_.metrics == nullptr) return;
   const auto ready =
       std::ranges::count_if(prepared_, [](const auto& claim) { return claim.second.ready; });
-  others_.metrics->Set(reconcile::kPreparedClaims, {}, static_cast<double>(ready));
+  others_.metrics->Set(kPreparedClaims, {}, static_cast<double>(ready));
 }
 
 void ClaimDriver::Discard(const std::string& device) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/claim_service.h"
+#include "agent/events.h"
 #include "agent/node_modes.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -286,13 +287,10 @@ void ClaimService::AnnounceFailure(const CreationReport& report, Time now) {
   std::vector<std::string> devices;
   for (const ClaimedDevice& device : report.claim.devices) devices.push_back(device.device);
   kube::Client hasty = client_.Within(kEventTimeout);
-  events_.Record(
-      hasty,
-      {"ResourceClaim", report.claim.ns, report.claim.name, report.claim.uid, "resource.k8s.io/v1"},
-      kube::EventType::kWarning, "DeviceNotCreated",
-      fmt::format("Failed to create {} on Node {}: {}", Join(devices, ", "), options_.node,
-                  report.status.message()),
-      now);
+  const kube::EventNote note =
+      events::DeviceNotCreated(report.claim.ns, report.claim.name, report.claim.uid,
+                               Join(devices, ", "), options_.node, report.status.message());
+  events_.Record(hasty, note.object, note.type, note.reason, note.message, now);
 }
 
 // A kubelet is updated after the node was drained, so the version of the last read counts while the

@@ -39,11 +39,11 @@ Status SlicePublisher::Publish(kube::Client& client, const dra::NodeOfDriver& no
 
 Status SlicePublisher::Write(kube::Client& client, const dra::SliceWrites& writes, bool& again) {
   for (const Json& slice : writes.create) {
-    NOS_RETURN_IF_ERROR(Learn(slice, client.Create(kSlices, "", slice), again));
+    NOS_RETURN_IF_ERROR(CheckStored(slice, client.Create(kSlices, "", slice), again));
     if (again) return Status::Ok();
   }
   for (const Json& slice : writes.update) {
-    NOS_RETURN_IF_ERROR(Learn(slice, client.Update(kSlices, "", slice), again));
+    NOS_RETURN_IF_ERROR(CheckStored(slice, client.Update(kSlices, "", slice), again));
     if (again) return Status::Ok();
   }
   for (const std::string& name : writes.remove) {
@@ -58,7 +58,7 @@ Status SlicePublisher::Write(kube::Client& client, const dra::SliceWrites& write
   return Status::Ok();
 }
 
-Status SlicePublisher::Learn(const Json& sent, const Result<Json>& stored, bool& again) {
+Status SlicePublisher::CheckStored(const Json& sent, const Result<Json>& stored, bool& again) {
   if (!stored.ok()) {
     // Kubernetes 1.34 refuses counters in a slice of their own, later versions refuse the reverse.
     if (stored.status().code() != Code::kInvalid || form_known_) return stored.status();

@@ -24,7 +24,7 @@ class SlicePublisher {
  private:
   // OK: all are written, or the rules have changed, and `again` is set.
   Status Write(kube::Client& client, const dra::SliceWrites& writes, bool& again);
-  Status Learn(const Json& sent, const Result<Json>& stored, bool& again);
+  Status CheckStored(const Json& sent, const Result<Json>& stored, bool& again);
 
   dra::SliceRules rules_;
   bool form_known_ = false;  // rules_.combined is what the server accepts

@@ -7,6 +7,7 @@
 #include "agent/device_plugin/handover.h"
 #include "agent/device_plugin/host_devices.h"
 #include "agent/device_plugin/strategies.h"
+#include "agent/metrics.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "device/driver_files.h"
@@ -17,16 +18,6 @@ namespace nos::agent {
 namespace {
 
 constexpr size_t kMaxMessage = 1000;  // bytes
-
-constexpr MetricFamily kRegistrations{MetricFamily::Kind::kCounter,
-                                      "nos_agent_device_plugin_registrations_total",
-                                      "Number of registrations with the kubelet since the start, "
-                                      "by resource and result (ok or error)."};
-constexpr MetricFamily kAllocations{
-    MetricFamily::Kind::kCounter, "nos_agent_device_plugin_allocations_total",
-    "Number of Allocate calls since the start, by resource and result (ok or refused)."};
-constexpr MetricFamily kConnected{MetricFamily::Kind::kGauge, "nos_agent_device_plugin_connected",
-                                  "1 while the kubelet watches the device list, by resource."};
 
 std::string NameOf(kubelet::Handover handover) {
   switch (handover) {

@@ -138,8 +138,8 @@ std::vector<gpu::Obstacle> MatchShares(std::vector<device::Target>& targets,
     if (target.model != nullptr && target.model != gpu->model) continue;
     if (held.contains(gpu->uuid)) {
       if (!target.placements.empty()) {
-        obstacles.push_back(
-            {target.gpu, "", "InUse", fmt::format("GPU {} is in use as a whole", target.gpu)});
+        obstacles.push_back({target.gpu, "", gpu::obstacles::kInUse,
+                             fmt::format("GPU {} is in use as a whole", target.gpu)});
       }
       target.placements.clear();
       continue;
@@ -349,7 +349,7 @@ Status NebulyPlugin::Confirm(const std::string& key, const NebulyShares& wanted,
                              const Texts& texts) {
   written_key_.clear();
   NOS_RETURN_IF_ERROR(map_.Remove(OldKeys(texts, key)));
-  Log(LogLevel::kInfo, "Nebuly's device plugin offers the requested shares",
+  Log(LogLevel::kInfo, "found requested shares of Nebuly's device plugin",
       {{"node", options_.config_map.node}, {"key", key}, {"kinds", std::to_string(wanted.size())}});
   return Status::Ok();
 }

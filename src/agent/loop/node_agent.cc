@@ -87,7 +87,7 @@ reconcile::ReconcileResult Agent::Reconcile(const std::string&, const reconcile:
       return ReconcileResult::Failed(std::move(shown));
     }
     if (!HandoverFails()) {
-      reporter_.AnnounceOffer(*round->node, offered, kOfferTimeout, client, now);
+      reporter_.AnnounceOffer(offered, kOfferTimeout, client, now);
     }
     return ReconcileResult::Failed(std::move(offered));
   }
@@ -105,7 +105,7 @@ reconcile::ReconcileResult Agent::Reconcile(const std::string&, const reconcile:
   if (!withdraws) offered = offer_.OfferToReader(round->devices, rules_.LeftOut(round->unwanted));
   // 6. The plan has ended or waits: report the state and the plan's result.
   ReconcileResult rest = Rest(progress, *round, offered.ok(), client, now);
-  reporter_.AnnounceOffer(*round->node, offered, std::nullopt, client, now);
+  reporter_.AnnounceOffer(offered, std::nullopt, client, now);
   if (!rest.error.ok() || offered.ok()) return rest;
   // The kubelet sends no notification when it has read a list.
   const bool passes = offered.code() == Code::kUnavailable;
@@ -133,12 +133,7 @@ Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, c
   //    restart the plugin.
   ObservedState round;
   round.mode = RequestedModeOf(modes_, *node);
-  SharingSettings settings = SettingsOf(modes_, round.mode.per_gpu);
-  if (!round.mode.mps) {
-    settings.shares = false;
-    settings.time_slices = 0;
-    settings.parts.clear();
-  }
+  SharingSettings settings = SettingsOf(modes_, round.mode);
   for (const auto& mode : modes_) mode->Adapt(settings, *node, runner_.failures(), now);
   NOS_ASSIGN(round.devices, observer_.ReadDevices(settings, *node, pods, offer_.Withdraws(), now));
   round.node = std::move(node);
@@ -159,7 +154,7 @@ Result<ObservedState> Agent::Assess(std::shared_ptr<const cluster::Node> node, c
   }
   for (const auto& mode : modes_) {
     for (PodViolation& one : mode->CheckPods(round.devices, pods)) {
-      round.lacks.push_back(std::move(one));
+      round.violations.push_back(std::move(one));
     }
   }
   // 3. Protect used devices, and unused ones that bound pods still need. All other instances
@@ -253,7 +248,7 @@ void Agent::ReadTargets(ObservedState& round) const {
     if (Recovers(index)) {
       round.waits = true;
     } else {
-      round.unreadable.push_back({index, "", "GpuUnhealthy", why});
+      round.unreadable.push_back({index, "", gpu::obstacles::kGpuUnhealthy, why});
     }
     read.insert(index);
   }
@@ -270,7 +265,7 @@ gpu::Obstacle Agent::BadSpec(const cluster::Gpu& gpu, const NodeDevices& devices
   for (const auto& mode : modes_) {
     if (auto why = mode->WhyNot(gpu.index, observed)) return *std::move(why);
   }
-  return {gpu.index, "", "BadSpec",
+  return {gpu.index, "", gpu::obstacles::kBadSpec,
           fmt::format("the spec of GPU {} is not one layout that {} can have", gpu.index,
                       gpu.model->name())};
 }
@@ -314,7 +309,7 @@ reconcile::ReconcileResult Agent::Act(const device::Operation& operation, Observ
   // 2. Perform it, and start over at once: the observation is outdated, also after an error.
   observer_.Forget(operation.gpu, operation.uuid);
   if (const Status done = runner_.Perform(operation, round, clock); !done.ok()) {
-    reporter_.AnnounceFailure(*round.node, operation, done, client, clock.Now());
+    reporter_.AnnounceFailure(operation, done, client, clock.Now());
   }
   return reconcile::ReconcileResult::Again(Duration::zero());
 }
@@ -357,7 +352,7 @@ Status Agent::Report(const ObservedState& round, const std::optional<reconcile::
   }
   if (result) reporter_.AnnounceResult(node, *result, client, now);
   reporter_.AnnounceProblems(round, client, now);
-  reporter_.AnnounceIgnored(node, gpus, catalogue_.ignored(), client, now);
+  reporter_.AnnounceIgnored(gpus, catalogue_.ignored(), client, now);
   reporter_.Measure(round.devices);
   return Status::Ok();
 }

@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "agent/metrics.h"
 #include "device/plain_gpus.h"
-#include "reconcile/metrics.h"
 
 namespace nos::agent {
 namespace {
@@ -149,9 +149,8 @@ Status OperationRunner::Perform(const device::Operation& operation, const Observ
   Status done = Apply(operation, round);
   if (metrics_ != nullptr) {
     const std::string name = NameOf(operation.kind);
-    metrics_->Observe(reconcile::kDeviceOperationDuration, {{"operation", name}},
-                      stopwatch.Now() - begun);
-    metrics_->Count(reconcile::kDeviceOperations,
+    metrics_->Observe(kDeviceOperationDuration, {{"operation", name}}, stopwatch.Now() - begun);
+    metrics_->Count(kDeviceOperations,
                     {{"operation", name}, {"result", done.ok() ? "ok" : "error"}});
   }
   if (done.ok()) {

@@ -6,8 +6,9 @@
 #include <map>
 
 #include "agent/conditions.h"
+#include "agent/events.h"
+#include "agent/metrics.h"
 #include "base/text.h"
-#include "reconcile/metrics.h"
 #include "reconcile/node_write.h"
 
 namespace nos::agent {
@@ -59,8 +60,7 @@ Status StatusReporter::WriteHealth(const cluster::Node& node, kube::Client& clie
   if (reconcile::HasCondition(node, wanted)) return Status::Ok();
   NOS_RETURN_IF_ERROR(reconcile::WriteCondition(client, node, wanted, now));
   if (!healthy) {
-    RecordEvent(node, kube::EventType::kWarning, wanted.reason,
-                "Detected unhealthy GPUs on Node: " + wanted.message, client, now);
+    Record(events::GpusUnhealthy(node_, wanted.reason, wanted.message), client, now);
   }
   return Status::Ok();
 }
@@ -75,8 +75,7 @@ Status StatusReporter::WriteModeCondition(const cluster::Node& node,
   if (reconcile::HasCondition(node, wanted)) return Status::Ok();
   NOS_RETURN_IF_ERROR(reconcile::WriteCondition(client, node, wanted, now));
   if (waits) {
-    RecordEvent(node, kube::EventType::kNormal, wanted.reason,
-                fmt::format("Waiting for a reboot of Node: {}", wanted.message), client, now);
+    Record(events::RebootAwaited(node_, wanted.reason, wanted.message), client, now);
   }
   return Status::Ok();
 }
@@ -85,14 +84,13 @@ Status StatusReporter::WriteHandover(const cluster::Node& node,
                                      const reconcile::WantedCondition& wanted, kube::Client& client,
                                      Time now) {
   if (metrics_ != nullptr) {
-    metrics_->SetAll(reconcile::kDeviceHandover,
+    metrics_->SetAll(kHandover,
                      {{{{"reason", wanted.reason}}, wanted.status == "True" ? 1.0 : 0.0}});
   }
   if (reconcile::HasCondition(node, wanted)) return Status::Ok();
   NOS_RETURN_IF_ERROR(reconcile::WriteCondition(client, node, wanted, now));
   if (wanted.status == "False") {
-    RecordEvent(node, kube::EventType::kWarning, wanted.reason,
-                "Failed to prepare devices for containers: " + wanted.message, client, now);
+    Record(events::DevicesNotPrepared(node_, wanted.reason, wanted.message), client, now);
   }
   return Status::Ok();
 }
@@ -101,15 +99,10 @@ void StatusReporter::AnnounceResult(const cluster::Node& node, const reconcile::
                                     kube::Client& client, Time now) {
   std::string text = reconcile::WritePlanResult(result);
   if (!HasResult(node, text) && text != result_) {
-    if (result.applied) {
-      RecordEvent(node, kube::EventType::kNormal, "Partitioned",
-                  fmt::format("Applied plan {}", result.plan), client, now);
-    } else {
-      RecordEvent(node, kube::EventType::kWarning, "PartitioningIncomplete",
-                  fmt::format("Failed to apply all of plan {}: {}", result.plan,
-                              reconcile::Describe(result.obstacles)),
-                  client, now);
-    }
+    Record(result.applied ? events::Partitioned(node_, result.plan)
+                          : events::PartitioningIncomplete(node_, result.plan,
+                                                           reconcile::Describe(result.obstacles)),
+           client, now);
   }
   result_ = std::move(text);
 }
@@ -118,53 +111,47 @@ void StatusReporter::AnnounceProblems(const ObservedState& round, kube::Client& 
   if (round.devices.problems != problems_) {
     problems_ = round.devices.problems;
     for (const std::string& problem : problems_) {
-      RecordEvent(*round.node, kube::EventType::kWarning, "GpuNotUsable", problem, client, now);
+      Record(events::GpuNotUsable(node_, problem), client, now);
     }
   }
   std::erase_if(violations_, [&](const PodViolation& known) {
-    return std::ranges::find(round.lacks, known) == round.lacks.end();
+    return std::ranges::find(round.violations, known) == round.violations.end();
   });
-  kube::Client hasty = client.Within(kEventTimeout);
-  for (const PodViolation& violation : round.lacks) {
+  for (const PodViolation& violation : round.violations) {
     if (std::ranges::find(violations_, violation) != violations_.end()) continue;
-    events_.Record(hasty, {"Pod", violation.ns, violation.name, violation.uid},
-                   kube::EventType::kWarning, violation.reason, violation.message, now);
+    Record(events::RequirementViolated(violation.ns, violation.name, violation.uid,
+                                       violation.reason, violation.message),
+           client, now);
     violations_.push_back(violation);
   }
 }
 
-void StatusReporter::AnnounceIgnored(const cluster::Node& node,
-                                     const std::vector<cluster::Gpu>& gpus,
+void StatusReporter::AnnounceIgnored(const std::vector<cluster::Gpu>& gpus,
                                      const std::vector<gpu::IgnoredGeometry>& ignored,
                                      kube::Client& client, Time now) {
   for (const gpu::IgnoredGeometry& geometry : ignored) {
     const auto has = [&](const cluster::Gpu& one) { return one.model->name() == geometry.model; };
     if (std::ranges::none_of(gpus, has) || !ignored_.insert(geometry.text).second) continue;
-    RecordEvent(node, kube::EventType::kWarning, "GeometryIgnored",
-                "Ignoring geometry of the catalogue that no GPU can have: " + geometry.text, client,
-                now);
+    Record(events::GeometryIgnored(node_, geometry.text), client, now);
   }
 }
 
-void StatusReporter::AnnounceOffer(const cluster::Node& node, const Status& offered,
-                                   std::optional<Duration> patience, kube::Client& client,
-                                   Time now) {
+void StatusReporter::AnnounceOffer(const Status& offered, std::optional<Duration> patience,
+                                   kube::Client& client, Time now) {
   const bool unavailable = offered.code() == Code::kUnavailable;
   unavailable_since_ = unavailable ? unavailable_since_.value_or(now) : std::optional<Time>();
   const bool passes =
       offered.ok() || (unavailable && (!patience || now < *unavailable_since_ + *patience));
   std::string error = passes ? "" : offered.message();
   if (!error.empty() && error != offer_error_) {
-    RecordEvent(node, kube::EventType::kWarning, "DevicesNotOffered",
-                "Failed to offer devices of Node: " + error, client, now);
+    Record(events::DevicesNotOffered(node_, error), client, now);
   }
   offer_error_ = std::move(error);
 }
 
-void StatusReporter::AnnounceFailure(const cluster::Node& node, const device::Operation& operation,
-                                     const Status& error, kube::Client& client, Time now) {
-  RecordEvent(node, kube::EventType::kWarning, "DeviceOperationFailed",
-              fmt::format("Failed to {}: {}", operation.ToString(), error.message()), client, now);
+void StatusReporter::AnnounceFailure(const device::Operation& operation, const Status& error,
+                                     kube::Client& client, Time now) {
+  Record(events::DeviceOperationFailed(node_, operation.ToString(), error.message()), client, now);
 }
 
 void StatusReporter::Measure(const NodeDevices& devices) const {
@@ -178,21 +165,18 @@ void StatusReporter::Measure(const NodeDevices& devices) const {
                    {"state", instance.used ? "used" : "free"}}];
     }
   }
-  metrics_->SetAll(reconcile::kInstances, {instances.begin(), instances.end()});
+  metrics_->SetAll(kInstances, {instances.begin(), instances.end()});
   if (health_ == nullptr) return;
   std::map<MetricLabels, double> conditions;
   for (const device::HealthCondition& condition : health_->Conditions()) {
     conditions[{{"gpu", std::to_string(condition.gpu)}, {"reason", condition.Reason()}}] = 1;
   }
-  metrics_->SetAll(reconcile::kGpuConditions, {conditions.begin(), conditions.end()});
+  metrics_->SetAll(kGpuConditions, {conditions.begin(), conditions.end()});
 }
 
-void StatusReporter::RecordEvent(const cluster::Node& node, kube::EventType type,
-                                 std::string_view reason, std::string_view message,
-                                 kube::Client& client, Time now) {
+void StatusReporter::Record(const kube::EventNote& note, kube::Client& client, Time now) {
   kube::Client hasty = client.Within(kEventTimeout);
-  // Events of a node carry its name as UID, as the kubelet's do, so that kubectl finds them.
-  events_.Record(hasty, {"Node", "", node.meta.name, node.meta.name}, type, reason, message, now);
+  events_.Record(hasty, note.object, note.type, note.reason, note.message, now);
 }
 
 }  // namespace nos::agent

@@ -57,22 +57,21 @@ class StatusReporter {
   // shares.
   void AnnounceProblems(const ObservedState& round, kube::Client& client, Time now);
   // An Event for each geometry of the user's catalogue that no GPU of these models can have.
-  void AnnounceIgnored(const cluster::Node& node, const std::vector<cluster::Gpu>& gpus,
+  void AnnounceIgnored(const std::vector<cluster::Gpu>& gpus,
                        const std::vector<gpu::IgnoredGeometry>& ignored, kube::Client& client,
                        Time now);
   // An Event if the devices cannot be offered until an administrator acts, as it also seems if
   // kUnavailable lasts for longer than `patience`.
-  void AnnounceOffer(const cluster::Node& node, const Status& offered,
-                     std::optional<Duration> patience, kube::Client& client, Time now);
-  void AnnounceFailure(const cluster::Node& node, const device::Operation& operation,
-                       const Status& error, kube::Client& client, Time now);
+  void AnnounceOffer(const Status& offered, std::optional<Duration> patience, kube::Client& client,
+                     Time now);
+  void AnnounceFailure(const device::Operation& operation, const Status& error,
+                       kube::Client& client, Time now);
 
   // Sets the gauges of instances and health conditions.
   void Measure(const NodeDevices& devices) const;
 
  private:
-  void RecordEvent(const cluster::Node& node, kube::EventType type, std::string_view reason,
-                   std::string_view message, kube::Client& client, Time now);
+  void Record(const kube::EventNote& note, kube::Client& client, Time now);
 
   const std::string node_;
   const device::GpuHealth* const health_;

@@ -52,7 +52,8 @@ std::vector<gpu::Obstacle> Failures::Obstacles() const {
     obstacles.push_back(
         {operation.gpu,
          operation.profile.empty() ? "" : fmt::format("{}@{}", operation.profile, operation.start),
-         "DeviceError", fmt::format("{} failed: {}", name, entry.note.error.message())});
+         gpu::obstacles::kDeviceError,
+         fmt::format("{} failed: {}", name, entry.note.error.message())});
   }
   return obstacles;
 }

@@ -36,7 +36,7 @@ struct ObservedState {
   // Pods being admitted, by resource.
   std::map<std::string, std::set<std::string>> pending_admission;
   std::vector<gpu::Obstacle> unreadable;  // parts of the spec that cannot be read
-  std::vector<PodViolation> lacks;        // unmet requirements of pods
+  std::vector<PodViolation> violations;   // unmet requirements of pods
   bool kubelet_lags = false;              // its answers do not match the pods
   // An operation waits for a pod that is being admitted or a GPU that currently cannot be read.
   bool waits = false;

@@ -39,9 +39,14 @@ Status UsePlugin(const SharingModes& modes, const PluginTraits& plugin) {
   return Status::Ok();
 }
 
-SharingSettings SettingsOf(const SharingModes& modes, bool hybrid) {
-  SharingSettings settings{.hybrid = hybrid};
+SharingSettings SettingsOf(const SharingModes& modes, RequestedMode requested) {
+  SharingSettings settings{.hybrid = requested.per_gpu};
   for (const auto& mode : modes) mode->AddSettings(settings);
+  if (!requested.mps) {
+    settings.shares = false;
+    settings.time_slices = 0;
+    settings.parts.clear();
+  }
   return settings;
 }
 

@@ -223,8 +223,8 @@ std::optional<int64_t> ZoneOffset(std::string_view zone, int64_t seconds) {
   const auto hours = number(zone.substr(0, colon));
   const auto minutes = number(zone.substr(colon + 1));
   if (!hours || !minutes) return std::nullopt;
-  constexpr int64_t kMost = int64_t{1} << 40;
-  if (std::abs(*hours) > kMost || std::abs(*minutes) > kMost) return std::nullopt;
+  constexpr int64_t kMax = int64_t{1} << 40;
+  if (std::abs(*hours) > kMax || std::abs(*minutes) > kMax) return std::nullopt;
   return (*hours * 60 + (zone[0] == '-' ? -*minutes : *minutes)) * 60;
 }
 

@@ -45,7 +45,8 @@ void DescribeDelivery(ConfigFields& f, DeliveryConfig& c) {
   f.Text("keyFile", c.key_file, "Private key of the client certificate (PEM).");
   f.Text("spoolFolder", c.spool_folder,
          "Folder that buffers undelivered records across restarts; created if it does not exist.");
-  f.Number("spoolMiB", c.spool_mib, 1, 1 << 20,
+  f.Renamed("spoolMiB", "maxSpoolMiB");
+  f.Number("maxSpoolMiB", c.spool_mib, 1, 1 << 20,
            "Maximum size of the spool in MiB. When it is full, the oldest records are dropped and "
            "counted.");
   f.Flag(

@@ -35,7 +35,8 @@ std::vector<FolderWatch> WatchFoldersOf(const std::vector<std::string>& files) {
   for (const std::string& folder : folders) {
     FolderWatch& watch = watches.emplace_back(folder);
     if (const Status watched = watch.Refresh(); !watched.ok()) {
-      Log(LogLevel::kWarn, "file watching is disabled", {{"error", watched.message()}});
+      Log(LogLevel::kWarn, "failed to watch folder",
+          {{"folder", folder}, {"error", watched.message()}});
     }
   }
   return watches;

@@ -60,7 +60,8 @@ void DescribeDaemon(ConfigFields& f, DaemonConfig& c, Rates rates) {
       f.Number(
           "requestsPerSecond", c.requests_per_second, 1, 10'000,
           "Maximum average rate of requests to the API server per second; more requests wait.");
-      f.Number("burst", c.burst, 1, 100'000, "Maximum burst of requests after a pause.");
+      f.Renamed("burst", "maxBurst");
+      f.Number("maxBurst", c.burst, 1, 100'000, "Maximum burst of requests after a pause.");
     }
     f.Seconds("timeoutSeconds", c.request_timeout, std::chrono::seconds(1),
               std::chrono::minutes(10), "Time limit of one request, including retries.");
@@ -134,7 +135,7 @@ void LoopReport::Turn(const reconcile::Runner& runner) {
   const Status& work = runner.last_error();
   // Conflicts are expected when several clients write the same object.
   if (!work.ok() && work.code() != Code::kConflict && work.message() != work_.message()) {
-    Log(LogLevel::kWarn, "reconciliation failed", {{"error", work.ToString()}});
+    Log(LogLevel::kWarn, "failed to reconcile object", {{"error", work.ToString()}});
   }
   work_ = work;
 }

@@ -113,7 +113,7 @@ Result<std::set<std::string, std::less<>>> PartitioningProfiles(const std::strin
       text,
       {.default_name = kOurScheduler, .partitioned_by = scheduling::PartitionedBy::kScheduler});
   if (!file.ok()) {  // nos scheduler rejects this file and therefore partitions no GPU for it
-    Log(LogLevel::kWarn, "nos scheduler would reject this configuration",
+    Log(LogLevel::kWarn, "ignoring configuration that nos scheduler would reject",
         {{"file", path}, {"error", file.status().message()}});
     return partitioning;
   }

@@ -32,6 +32,8 @@ namespace nos::cmd {
 namespace {
 
 constexpr std::string_view kKind = "MigAgentConfig";
+// What any node of the cluster may request.
+constexpr agent::RequestedMode kAllModes{.per_gpu = true, .mps = true};
 
 struct AgentFlags {
   DaemonFlags daemon;
@@ -106,7 +108,7 @@ Result<std::unique_ptr<device::NvmlLibrary>> OpenLibrary(const AgentFlags& flags
 
 void StartOrWarn(device::NvmlEvents& watcher) {
   if (const Status started = watcher.Start(); !started.ok()) {
-    Log(LogLevel::kWarn, "GPU health monitoring is disabled", {{"error", started.message()}});
+    Log(LogLevel::kWarn, "failed to monitor health of GPUs", {{"error", started.message()}});
   }
 }
 
@@ -216,7 +218,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   // 1. Read the configuration. OutsideEvents must exist before other threads (outside_events.h).
   agent::DevicePluginStrategy& strategy = config.plugins.Choose(config.modes);
   NOS_RETURN_IF_ERROR(agent::UsePlugin(config.modes, strategy.traits()));
-  const auto settings = agent::SettingsOf(config.modes, /*hybrid=*/true);
+  const auto settings = agent::SettingsOf(config.modes, kAllModes);
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
   NOS_ASSIGN(const kube::ConnectionConfig connection,
              kube::LoadConnection(flags.daemon.kubeconfig, flags.daemon.context));
@@ -302,8 +304,9 @@ Result<telemetry::NodeSample> SampleMachine(const AgentFlags& flags, const Confi
   kubelet::PodResourcesClient pod_resources(config.pod_resources);
   const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
   const auto take = [&] {
-    return telemetry::TakeSample(flags.node, backend, pod_resources, catalogue, nullptr,
-                                 SettingsOf(agent::SettingsOf(config.modes, true), config.host));
+    return telemetry::TakeSample(
+        flags.node, backend, pod_resources, catalogue, nullptr,
+        SettingsOf(agent::SettingsOf(config.modes, kAllModes), config.host));
   };
   NOS_RETURN_IF_ERROR(take().status());
   std::this_thread::sleep_for(kBetween);

@@ -65,7 +65,7 @@ class ActiveReplica {
     }
     const std::string later = NeedsRestart(rules_->file, (*rules)->file);
     if (!later.empty()) {
-      Log(LogLevel::kWarn, "changed settings take effect after a restart", {{"what", later}});
+      Log(LogLevel::kWarn, "ignoring changed settings until a restart", {{"settings", later}});
     }
     next_ = std::move(rules).value();
     if (scheduler_ != nullptr) scheduler_->Retire();

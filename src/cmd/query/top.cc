@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/back_off.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "cmd/command.h"
@@ -17,7 +18,7 @@ namespace {
 
 constexpr int kMaxPages = 50;
 constexpr const char* kPageSize = "1000";
-constexpr Duration kFirstPause = std::chrono::seconds(1), kMaxPause = std::chrono::seconds(30);
+constexpr BackOff kPauses{std::chrono::seconds(1), std::chrono::seconds(30)};
 constexpr Duration kForever = std::chrono::hours(24);
 constexpr std::string_view kHint =
     "q quits; sort by: s state, n name, u utilization, m memory, a age";
@@ -56,16 +57,16 @@ class LiveTop {
 
   // Runs until the user quits.
   void Run() {
-    Duration pause = kFirstPause;
+    int failures = 0;  // in a row, to load the state
     while (!ended_) {
-      if (Follow()) pause = kFirstPause;
+      if (Follow()) failures = 0;
+      const Duration pause = kPauses.After(++failures);
       const auto until = SteadyClock().Now() + pause;
       for (Duration left = pause; !ended_ && left > Duration();
            left = until - SteadyClock().Now()) {
         Draw();
         Wait(left);
       }
-      pause = std::min(pause * 2, kMaxPause);
     }
   }
 

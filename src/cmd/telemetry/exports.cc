@@ -62,8 +62,10 @@ void DescribeExports(ConfigFields& f, ExportsConfig& c) {
     f.Text("metrics", r.metrics,
            "Metrics to export, separated by commas: \"nos_gpu_utilization,nos_cluster_*\"; empty: "
            "all.");
-    f.Number("shards", r.shards, 1, kMaxShards, "Maximum number of requests in flight.");
-    f.Number("samplesPerRequest", r.samples, 1, 20'000,
+    f.Renamed("shards", "maxShards");
+    f.Number("maxShards", r.shards, 1, kMaxShards, "Maximum number of requests in flight.");
+    f.Renamed("samplesPerRequest", "maxSamplesPerRequest");
+    f.Number("maxSamplesPerRequest", r.samples, 1, 20'000,
              "Maximum number of samples in one request.");
   });
   f.Group("clickHouse", [&] {

@@ -33,7 +33,7 @@ void PodMover::Plan(const ScalingCycle& cycle, const ObservedCluster& cluster,
   // 2. Plan, and start what is due.
   budget_.Observe(cluster.nodes, cycle.now);
   planning::MovePlan plan = FindMoves(demand, std::move(options), effects);
-  const std::set<int> served_pods = StartReliefs(cycle, unschedulable, plan);
+  const std::set<int> served_pods = StartPlannedMoves(cycle, unschedulable, plan);
   if (!served_pods.empty()) {
     unschedulable = unschedulable.Without(served_pods);
     effects.snapshot = std::move(plan.after);
@@ -92,9 +92,9 @@ UnschedulablePods PodMover::HoldBack(const UnschedulablePods& unschedulable, Tim
 }
 
 // Returns the indices of the pods that the moves serve, now or later.
-std::set<int> PodMover::StartReliefs(const ScalingCycle& cycle,
-                                     const UnschedulablePods& unschedulable,
-                                     const planning::MovePlan& plan) {
+std::set<int> PodMover::StartPlannedMoves(const ScalingCycle& cycle,
+                                          const UnschedulablePods& unschedulable,
+                                          const planning::MovePlan& plan) {
   std::set<int> served_pods;
   bool failed = false;
   NodeNames closed, targets;

@@ -59,8 +59,8 @@ class PodMover {
   UnschedulablePods HoldBack(const UnschedulablePods& unschedulable, Time now);
   planning::MovePlan FindMoves(const PendingDemand& demand, planning::PlanOptions options,
                                const MoveEffects& effects) const;
-  std::set<int> StartReliefs(const ScalingCycle& cycle, const UnschedulablePods& unschedulable,
-                             const planning::MovePlan& plan);
+  std::set<int> StartPlannedMoves(const ScalingCycle& cycle, const UnschedulablePods& unschedulable,
+                                  const planning::MovePlan& plan);
   bool Start(const ScalingCycle& cycle, const cluster::Pod& pod,
              const planning::PodMoves& pod_moves);
 

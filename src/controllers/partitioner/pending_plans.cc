@@ -105,7 +105,7 @@ std::optional<PlanNotice> PendingPlans::Acknowledged(const cluster::Node& node,
   std::set<int> failed;
   for (const gpu::Obstacle& obstacle : result.obstacles) {
     // "InUse" is also visible in the status, so planning avoids it
-    if (obstacle.code != "InUse") failed.insert(obstacle.gpu);
+    if (obstacle.code != gpu::obstacles::kInUse) failed.insert(obstacle.gpu);
   }
   for (const int gpu : failed) gpus_.Failed({node.meta.name, gpu}, now);
   return PlanNotice{PlanNotice::Kind::kPartial, "", plan, std::move(result.obstacles), {}};

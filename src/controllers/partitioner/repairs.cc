@@ -21,7 +21,7 @@ std::vector<Repairs::Found> Repairs::Update(const std::vector<Node>& nodes, size
       whole = node;
       continue;
     }
-    rests_.FailedAnew(name, now);
+    rests_.FailedWithReset(name, now);
     found.push_back({node, std::move(repair)});
   }
   std::erase_if(whole_, [&](const auto& item) { return !present.contains(item.first); });

@@ -34,7 +34,7 @@ reconcile::WantedCondition ConditionOf(const planning::PodOutcome& outcome) {
   std::string type(kPartitionedCondition);
   if (outcome.placed) return {std::move(type), "True", "Planned", Slices(outcome)};
   if (outcome.reasons.empty())
-    return {std::move(type), "False", "NotPlaced", "Found no GPU for this Pod"};
+    return {std::move(type), "False", scheduling::codes::kNotPlaced, "Found no GPU for this Pod"};
   std::vector<std::string> parts;
   parts.reserve(outcome.reasons.size());
   const auto visible = [&](const std::string& text) {

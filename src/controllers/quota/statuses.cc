@@ -178,7 +178,7 @@ void QuotaStatuses::ReportDropped(const Patch& written, const Json& answer) {
   if (nos::Find(*status, "conditions") != nullptr) return;
   reported_dropped_ = true;
   Log(LogLevel::kWarn,
-      "CRDs of quotas are outdated and drop most status fields: "
+      "found outdated CRDs of quotas, which drop most status fields: "
       "install the CRDs of this version (kubectl apply --server-side --force-conflicts)",
       {{"object", written.name}});
 }

@@ -218,7 +218,7 @@ std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
   eviction.again = now_ + (eviction.let_go ? kShown : config_.eviction_retry);
   switch (answer.code()) {
     case Code::kOk:
-      Log(LogLevel::kInfo, "Evicting Pod to move it to another Node",
+      Log(LogLevel::kInfo, "evicting Pod to move it to another Node",
           {{"pod", pod.Key()}, {"from", pod.node_name}, {"to", place.what.to}});
       Note(moving, RelocationNote::Kind::kEvicted,
            fmt::format("Evicting {} from Node {}: its placeholder runs on Node {}",

@@ -191,7 +191,7 @@ void BindingCycle::Step(kube::Client& client, Time now) {
 
 void BindingCycle::RequestInstances(const PartitionRequests::FindNode& find, kube::Client& client) {
   for (PartitionWrite& write : partition_requests_.Due(engine_.snapshot(), find)) {
-    Log(LogLevel::kInfo, "Requesting partitioning of GPUs",
+    Log(LogLevel::kInfo, "requesting partitioning of GPUs",
         {{"node", write.node}, {"plan", write.plan}, {"pods", std::to_string(write.pods.size())}});
     Post(workers_, client, [results = results_, write = std::move(write)](kube::Client& with) {
       Status answer =

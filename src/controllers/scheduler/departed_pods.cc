@@ -141,7 +141,7 @@ bool DepartedPods::HoldsClaims(const cluster::Pod& pod) const {
 
 Duration DepartedPods::Longest(const StandIn& stand_in) const {
   const Duration longest = stand_in.grace + cluster::kKillTime;
-  return AgentReports(stand_in) ? std::min(longest, agent_patience_) : longest;
+  return AgentReports(stand_in) ? std::min(longest, agent_timeout_) : longest;
 }
 
 std::vector<DepartedPods::Pod> DepartedPods::OnNode(const Node& before, const Node& after,

@@ -3,7 +3,7 @@
 // may still run, and the kubelet refuses a pod that is bound to their devices for good
 // (UnexpectedAdmissionError).
 //
-//   DepartedPods departed(engine, terminating, agent_patience);
+//   DepartedPods departed(engine, terminating, agent_timeout);
 //   departed.Add(pod, gone, now);                        // the pod has left the engine
 //   for (const Pod& pod : departed.OnNode(before, after, now)) Wake(pod);
 //   for (const Pod& pod : departed.TakeExpired(now)) Wake(pod);
@@ -12,7 +12,7 @@
 // agent reports that it is free (ClusterSnapshot). For every other GPU resource a stand-in remains
 // on the node and counts as terminating. It ends
 // - with the next report of the agent, if the agent reports such resources. An agent writes changes
-//   only, but sees them within seconds: after `agent_patience` without a report nothing has
+//   only, but sees them within seconds: after `agent_timeout` without a report nothing has
 //   changed, and the device was not in use;
 // - when the pod's own grace period is over: after the deletion of an object the kubelet gives the
 //   containers that long (kubernetes pkg/kubelet/pod_workers.go, calculateEffectiveGracePeriod).
@@ -44,8 +44,8 @@ class DepartedPods {
   using Node = std::shared_ptr<const cluster::Node>;
 
   // Both must outlive this object.
-  DepartedPods(scheduling::Engine& engine, TerminatingPods& terminating, Duration agent_patience)
-      : engine_(engine), terminating_(terminating), agent_patience_(agent_patience) {}
+  DepartedPods(scheduling::Engine& engine, TerminatingPods& terminating, Duration agent_timeout)
+      : engine_(engine), terminating_(terminating), agent_timeout_(agent_timeout) {}
 
   // `gone`: its object vanished; otherwise the kubelet reported that it ended. REQUIRES: the pod
   // had a node and is no longer in the engine.
@@ -78,7 +78,7 @@ class DepartedPods {
 
   scheduling::Engine& engine_;
   TerminatingPods& terminating_;
-  Duration agent_patience_;
+  Duration agent_timeout_;
   std::map<std::string, StandIn> stand_ins_;  // by the stand-in's key
 };
 

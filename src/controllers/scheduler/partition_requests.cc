@@ -203,7 +203,7 @@ Progress PartitionRequests::Look(const cluster::Pod& pod, const NodeInfo& node, 
   if (found == site->second.wishes.end()) return {};
   const Wish& wish = found->second;
   if (!wish.failed.ok()) {
-    return {Progress::Kind::kFailed, "NotPartitioned",
+    return {Progress::Kind::kFailed, scheduling::codes::kPartitioningFailed,
             fmt::format("its layout could not be requested: {}", wish.failed.ToString())};
   }
   const std::map<int, std::string> missing = Missing(pod, node, site->second);
@@ -247,18 +247,19 @@ Progress PartitionRequests::ProgressOf(const NodeInfo& node, const Wish& wish,
       const auto result = reconcile::ReadPlanResult(text->second);
       if (result.ok() && !result->obstacles.empty()) why = reconcile::Describe(result->obstacles);
     }
-    return {Progress::Kind::kFailed, "NotPartitioned",
+    return {Progress::Kind::kFailed, scheduling::codes::kPartitioningFailed,
             fmt::format("failed to partition {}: {}", what, why)};
   }
   if (now >= wish.until) {
-    return {Progress::Kind::kFailed, "NotPartitioned",
+    return {Progress::Kind::kFailed, scheduling::codes::kPartitioningFailed,
             missing.empty()
                 ? std::string("its slices exist, but the kubelet does not offer them; inspect the "
                               "node's device plugin")
                 : fmt::format("the node's agent has not created {} in {}; inspect the agent's pod",
                               what, FormatAge(options_.deadline))};
   }
-  Progress progress{Progress::Kind::kWaits, "PartitioningGpus", "", wish.until, {}};
+  Progress progress{
+      Progress::Kind::kWaits, scheduling::codes::kPartitioningGpus, "", wish.until, {}};
   progress.message = missing.empty() ? "the kubelet is about to offer its slices"
                                      : fmt::format("{} is being created", what);
   return progress;
@@ -272,7 +273,7 @@ void PartitionRequests::ReadStatus(const NodeInfo& node, Site& site) const {
 
 void PartitionRequests::LetRest(const std::string& node, int gpu, Time now) {
   if (rests_.Resting({node, gpu}, now)) return;
-  rests_.FailedAnew({node, gpu}, now);
+  rests_.FailedWithReset({node, gpu}, now);
   rest_changes_.insert(node);
 }
 

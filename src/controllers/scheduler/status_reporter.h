@@ -26,12 +26,13 @@
 #include "kube/work_queue.h"
 #include "kube/workers.h"
 #include "scheduling/engine.h"
+#include "scheduling/reasons.h"
 
 namespace nos::controllers {
 
 // The reason of PodScheduled while a pod waits for its instances. It differs from Unschedulable,
 // because an autoscaler must not add a node for a pod that has one.
-inline constexpr std::string_view kPartitioningGpus = "PartitioningGpus";
+inline constexpr std::string_view kPartitioningGpus = scheduling::codes::kPartitioningGpus;
 
 // A condition or Event to publish for a pod.
 struct PodNotice {

@@ -246,7 +246,7 @@ Status WebhookCertificate::Keep(kube::Client& client, const Secret* before,
     if (!text.empty()) data[part.name] = EncodeBase64(text);
     if (text.empty() && before != nullptr) data[part.name] = nullptr;
   }
-  Log(LogLevel::kInfo, "Renewing serving certificate", {{"secret", config_.secret}});
+  Log(LogLevel::kInfo, "renewing serving certificate", {{"secret", config_.secret}});
   Status written;
   if (before == nullptr) {
     const Json secret{{"apiVersion", "v1"},

@@ -190,26 +190,27 @@ class GpuWork {
     for (size_t i = 0; i < present_.size(); ++i) {
       const GpuInstance& instance = gpu_.instances[i];
       if (!used_.contains(instance.uuid) || Fits({present_[i]}, id)) continue;
-      return Add(NameOf(id), "InUse",
+      return Add(NameOf(id), gpu::obstacles::kInUse,
                  fmt::format("{} cannot be made: {} ({}) is in use", NameOf(id),
                              NameOf(present_[i]), instance.uuid),
                  obstacles);
     }
     if (Fits(present_, id) || !UnwantedInstances().empty()) {
-      return Add(NameOf(id), "Deferred", fmt::format("{} could not be made yet", NameOf(id)),
-                 obstacles);
+      return Add(NameOf(id), gpu::obstacles::kDeferred,
+                 fmt::format("{} could not be made yet", NameOf(id)), obstacles);
     }
-    Add(NameOf(id), "Illegal",
+    Add(NameOf(id), gpu::obstacles::kIllegal,
         fmt::format("{} does not fit beside the rest of what is asked", NameOf(id)), obstacles);
   }
 
   void AddKept(const GpuInstance& instance, std::vector<Obstacle>& obstacles) const {
     const std::string name = fmt::format("{}@{}", instance.profile, instance.start);
     if (used_.contains(instance.uuid)) {
-      Add(name, "InUse", fmt::format("{} ({}) is kept: it is in use", name, instance.uuid),
-          obstacles);
+      Add(name, gpu::obstacles::kInUse,
+          fmt::format("{} ({}) is kept: it is in use", name, instance.uuid), obstacles);
     } else {
-      Add(name, "Deferred", fmt::format("{} could not be destroyed yet", name), obstacles);
+      Add(name, gpu::obstacles::kDeferred, fmt::format("{} could not be destroyed yet", name),
+          obstacles);
     }
   }
 
@@ -219,7 +220,7 @@ class GpuWork {
       if (used_.contains(instance.uuid)) return AddKept(instance, obstacles);
     }
     if (!gpu_.mode || !wanted_mode_) return;
-    Add("", "NotSwitched",
+    Add("", gpu::obstacles::kNotSwitched,
         fmt::format("GPU {} could not be switched from {} to {} yet", gpu_.index,
                     GpuModeName(*gpu_.mode), GpuModeName(*wanted_mode_)),
         obstacles);
@@ -228,13 +229,15 @@ class GpuWork {
   void AddMigDisabled(std::vector<Obstacle>& obstacles) const {
     if (wanted_.empty()) return;
     if (used_.contains(gpu_.uuid)) {
-      return Add("", "InUse", fmt::format("GPU {} is in use as a whole", gpu_.index), obstacles);
+      return Add("", gpu::obstacles::kInUse, fmt::format("GPU {} is in use as a whole", gpu_.index),
+                 obstacles);
     }
-    Add("", "MigDisabled", fmt::format("MIG mode is off on GPU {}", gpu_.index), obstacles);
+    Add("", gpu::obstacles::kMigDisabled, fmt::format("MIG mode is off on GPU {}", gpu_.index),
+        obstacles);
   }
 
   void AddForeign(std::vector<Obstacle>& obstacles) const {
-    Add("", "Foreign",
+    Add("", gpu::obstacles::kForeign,
         fmt::format("GPU {} holds {}@{}, which {} does not know: the GPU is left alone", gpu_.index,
                     foreign_->profile, foreign_->start, gpu_.model->name()),
         obstacles);
@@ -276,7 +279,7 @@ void AddAbsentGpus(std::span<const Target> targets, std::span<const ObservedGpu>
     const bool there = std::any_of(gpus.begin(), gpus.end(),
                                    [&](const ObservedGpu& gpu) { return gpu.index == target.gpu; });
     if (there || target.placements.empty()) continue;
-    obstacles.push_back({target.gpu, "", "NoSuchGpu",
+    obstacles.push_back({target.gpu, "", gpu::obstacles::kNoSuchGpu,
                          fmt::format("GPU {} is not there or cannot be read", target.gpu)});
   }
 }

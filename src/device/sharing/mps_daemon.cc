@@ -39,8 +39,7 @@ MpsDaemon::MpsDaemon(const MpsGpu& gpu, MpsToolOptions tool, MpsDaemonOptions op
       options_(std::move(options)),
       tool_(std::move(tool)),
       board_(board),
-      wanted_(wanted),
-      pause_(options_.first_pause) {
+      wanted_(wanted) {
   state_.gpu = gpu.index;
   state_.gpu_uuid = gpu.uuid;
   Enter(wanted ? Phase::kStarting : Phase::kLeaving, "it is being started");
@@ -225,7 +224,7 @@ void MpsDaemon::Serve() {
   while (GoesOn()) {
     const bool ended = Wait({daemon_.fd()}, options_.look_every);
     if (!GoesOn()) return;
-    if (Clock::now() - since > options_.longest_pause) pause_ = options_.first_pause;
+    if (Clock::now() - since > options_.pauses.limit) failures_ = 0;
     if (ended) {
       const std::string how = daemon_.HowItEnded();
       daemon_ = {};
@@ -345,8 +344,7 @@ void MpsDaemon::AwaitServers() {
 }
 
 void MpsDaemon::Pause() {
-  const auto deadline = Clock::now() + pause_;
-  pause_ = std::min(2 * pause_, options_.longest_pause);
+  const auto deadline = Clock::now() + options_.pauses.After(++failures_);
   while (GoesOn()) {
     const Duration left = deadline - Clock::now();
     if (left <= Duration::zero()) return;
@@ -357,7 +355,7 @@ void MpsDaemon::Pause() {
 // REQUIRES: no pod holds a share.
 void MpsDaemon::End() {
   Enter(Phase::kLeaving, "it is leaving MPS mode");
-  pause_ = options_.first_pause;
+  failures_ = 0;
   // 1. End the daemon: ask first, so that it can end its servers in order; then kill.
   if (std::vector<ProcessHandle> former; !daemon_.valid()) {
     former = tool_.FindDaemons();

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/back_off.h"
 #include "device/health.h"
 #include "device/mps_tool.h"
 
@@ -32,10 +33,8 @@ struct MpsDaemonOptions {
   // Time limits for a started daemon to answer, and for one to end after "quit".
   Duration start_within = std::chrono::seconds(10);
   Duration quit_within = std::chrono::seconds(10);
-  // Pause between attempts; doubled from first to longest, and reset to first after that long
-  // without a fault.
-  Duration first_pause = std::chrono::milliseconds(500);
-  Duration longest_pause = std::chrono::seconds(60);
+  // Pauses between attempts. The first is used again after `limit` without a fault.
+  BackOff pauses{std::chrono::milliseconds(500), std::chrono::seconds(60)};
   // Maximum share of multiprocessors for each new client, per cent; 0: the daemon's default, which
   // is 100. Clients can ask for less, not for more.
   int active_thread_percentage = 0;
@@ -133,7 +132,7 @@ class MpsDaemon {
   // Used by the thread only.
   ProcessHandle daemon_;
   std::vector<Server> servers_;
-  Duration pause_;
+  int failures_ = 0;    // in a row
   std::thread thread_;  // last: uses the others
 };
 

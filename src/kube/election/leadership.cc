@@ -66,7 +66,7 @@ bool Leadership::Look(bool announced) {
   }
   const bool leads = Leads();
   if (leads == announced) return leads;
-  Log(LogLevel::kInfo, leads ? "Became leader" : "Lost leadership");
+  Log(LogLevel::kInfo, leads ? "acquired leadership" : "lost leadership");
   on_change_();
   return leads;
 }

@@ -157,7 +157,7 @@ void Reflector::Fail(Status error, Time now) {
   next_attempt_ = failures_ == 1 ? now : now + options_.back_off.After(failures_ - 1);
   last_error_ = std::move(error);
   if (failures_ > 1) {
-    Log(LogLevel::kDebug, "Restarting interrupted watch",
+    Log(LogLevel::kDebug, "restarting interrupted watch",
         {{"resource", resource_.plural}, {"error", last_error_.message()}});
   }
 }

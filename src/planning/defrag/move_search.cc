@@ -10,9 +10,12 @@
 #include "planning/defrag/reschedule_targets.h"
 #include "planning/planner.h"
 #include "scheduling/pod_names.h"
+#include "scheduling/reasons.h"
 
 namespace nos::planning {
 namespace {
+
+namespace codes = scheduling::codes;
 
 using PodPtr = std::shared_ptr<const cluster::Pod>;
 
@@ -253,19 +256,19 @@ class MoveSearch {
 
   Reason WhyNone(int most) {
     if (stopped_ || (truncated_ && places_.empty())) {
-      return {scheduling::codes::kSearchEnded,
-              "no moves were found in the time and the tries that there are", 0};
-    }
-    if (!no_room_.empty()) return {"NoRoomElsewhere", no_room_, 0};
-    if (!budget_.empty()) return {"Budget", budget_, 0};
-    if (places_.empty()) {
-      return {"NothingMovable", "no node would have room for it without the pods that may be moved",
+      return {codes::kSearchEnded, "no moves were found in the time and the tries that there are",
               0};
+    }
+    if (!no_room_.empty()) return {codes::kNoRoomElsewhere, no_room_, 0};
+    if (!budget_.empty()) return {codes::kBudget, budget_, 0};
+    if (places_.empty()) {
+      return {codes::kNothingMovable,
+              "no node would have room for it without the pods that may be moved", 0};
     }
     const Place& nearest = *std::ranges::min_element(places_, {}, [](const Place& place) {
       return std::pair(place.least, place.host.movable().size());
     });
-    return {"TooManyMoves",
+    return {codes::kTooManyMoves,
             fmt::format("{} pods of node {} would have to move, and {} may for one that waits",
                         nearest.host.Enough().size(), nearest.host.name(), most),
             0};

@@ -14,6 +14,7 @@
 #include "planning/translation/live_filters.h"
 #include "planning/translation/pod_classes.h"
 #include "scheduling/pod_state.h"
+#include "scheduling/reasons.h"
 
 namespace nos::planning {
 namespace {
@@ -136,11 +137,9 @@ class Mover {
       return;
     }
     if (!why) {
-      why = {
-          scheduling::codes::kGangNotWhole,
-          fmt::format("{}: {} of the {} pods that it lacks would have a place, moves: {} at most",
-                      gang.name, served, lacking, options_.max_moves),
-          0};
+      why = scheduling::GangNotWhole(gang.name, static_cast<size_t>(gang.placed) + served,
+                                     static_cast<size_t>(gang.least));
+      why->message += fmt::format("; moves: {} at most", options_.max_moves);
     }
     for (const int pod : members) Leave(pod, *why);
   }

@@ -348,7 +348,7 @@ TEST_F(MovesTest, ServesGangAsAWholeOrNotAtAll) {
   EXPECT_THAT(plan_.pod_moves, IsEmpty());
   EXPECT_EQ(Why("g0").code, "GangNotWhole");
   EXPECT_EQ(Why("g1").message,
-            "pod group x/g: 1 of the 2 pods that it lacks would have a place, moves: 1 at most");
+            "pod group x/g: 1 of its pods find a node together, and 2 must; moves: 1 at most");
   EXPECT_EQ(plan_.after.Find("a")->pods.size(), 1U);
   plan_options_.gangs[0].least = 3;
   Make();

@@ -88,7 +88,7 @@ class Explainer {
         {codes::kSearchEnded, "node(s) have room, but the search ended before it was used"});
     for (const Reservation& r : result.reservations) kept_on_.insert(r.place.node);
     gang_left_ = book_.Number(
-        {codes::kGangNotWhole, "node(s) have room, but not for enough pods of its gang"});
+        {codes::kNoRoomForGang, "node(s) have room, but not for enough pods of its gang"});
     not_looked_at_ = book_.Number(
         {codes::kNotLookedAt, "node(s) were not evaluated: too many kinds of pods wait"});
   }

@@ -26,16 +26,19 @@ GrowthReasons::GrowthReasons(const GrowthWorld& world, const std::vector<NodePoo
       outcome_(outcome),
       empty_(world.types.problem, states, Draft::Free::kKeep) {}
 
-bool GrowthReasons::IsOfBrokenGang(int cls) const {
+std::optional<Reason> GrowthReasons::WhyGangNotWhole(int cls) const {
   const Problem& problem = world_.types.problem;
-  const int gang = problem.classes[cls].gang;
-  if (gang < 0) return false;
+  const int number = problem.classes[cls].gang;
+  if (number < 0) return std::nullopt;
   int placed = 0;
   for (size_t c = 0; c < problem.classes.size(); ++c) {
     const PodClass& other = problem.classes[c];
-    if (other.gang == gang && !other.extra) placed += outcome_.placed[c];
+    if (other.gang == number && !other.extra) placed += outcome_.placed[c];
   }
-  return placed < problem.gangs[gang].lacking;
+  if (placed >= problem.gangs[number].lacking) return std::nullopt;
+  const Gang& gang = *world_.types.gangs[number];
+  return scheduling::GangNotWhole(gang.name, static_cast<size_t>(gang.placed + placed),
+                                  static_cast<size_t>(gang.least));
 }
 
 std::string GrowthReasons::WhyTooSmall(int cls, int type) const {
@@ -83,9 +86,9 @@ GrowthReasons::Verdict GrowthReasons::Ask(int cls, int type) const {
 
 Reason GrowthReasons::ReasonFor(int cls, const Verdict& best, const std::string& pool) const {
   const std::string text = Shortened(best.text, kMaxText);
-  const bool broken = IsOfBrokenGang(cls);
+  const std::optional<Reason> not_whole = WhyGangNotWhole(cls);
   const std::string gang =
-      broken ? world_.types.gangs[world_.types.problem.classes[cls].gang]->name + ": " : "";
+      not_whole ? world_.types.gangs[world_.types.problem.classes[cls].gang]->name + ": " : "";
   if (best.step == Step::kClosed || best.step == Step::kFull) {
     return {best.step == Step::kClosed ? codes::kPoolClosed : codes::kPoolsAtMaximum,
             fmt::format("{}pool {} would serve it: {}", gang, pool, text)};
@@ -94,9 +97,7 @@ Reason GrowthReasons::ReasonFor(int cls, const Verdict& best, const std::string&
     return {codes::kNoPoolFits,
             fmt::format("{}no pool has nodes for it; the nearest is {}: {}", gang, pool, text)};
   }
-  if (broken) {
-    return {codes::kGangNotWhole, gang + "new nodes cannot serve as many of its pods as it lacks"};
-  }
+  if (not_whole) return *not_whole;
   if (!outcome_.in_time) {
     return {codes::kSearchEnded, "there was no time to find new nodes for it"};
   }

@@ -1,6 +1,7 @@
 // Explains why no node group serves a pod, and which group comes closest.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,8 @@ class GrowthReasons {
   std::string WhyTooSmall(int cls, int type) const;
   // `best` is of the nearest pool.
   Reason ReasonFor(int cls, const Verdict& best, const std::string& pool) const;
-  bool IsOfBrokenGang(int cls) const;
+  // Why too few pods of its gang get nodes; nullopt if it has none, or enough of them do.
+  std::optional<Reason> WhyGangNotWhole(int cls) const;
 
   const GrowthWorld& world_;
   const std::vector<NodePoolState>& pools_;

@@ -251,6 +251,8 @@ TEST_F(GrowthTest, AddsNoNodesForGangWithImpossibleMember) {
   EXPECT_THAT(plan_.nodes, IsEmpty());
   EXPECT_EQ(Left("huge0").reason.code, "NoPoolFits");
   EXPECT_EQ(Left("fits0").reason.code, "GangNotWhole");
+  EXPECT_EQ(Left("fits0").reason.message,
+            "pod group x/g: 0 of its pods find a node together, and 2 must");
 }
 
 TEST_F(GrowthTest, AddsNodesOnlyForGangMembersWithoutCapacity) {

@@ -12,9 +12,12 @@
 #include "planning/planner.h"
 #include "planning/pool_nodes.h"
 #include "scheduling/pod_names.h"
+#include "scheduling/reasons.h"
 
 namespace nos::planning {
 namespace {
+
+namespace codes = scheduling::codes;
 
 using PodPtr = std::shared_ptr<const cluster::Pod>;
 
@@ -89,16 +92,16 @@ class Shrinker {
     for (const std::string_view key : {kScaleDownDisabled, kDoNotDisrupt}) {
       const auto found = annotations.find(key);
       if (found != annotations.end() && found->second == kTrue) {
-        return Reason{"NodeStays", fmt::format("its annotation {} is true", key), 0};
+        return Reason{codes::kNodeStays, fmt::format("its annotation {} is true", key), 0};
       }
     }
     if (options_.may_go && !options_.may_go(node)) {
-      return Reason{"NotNow", "it may not go yet", 0};
+      return Reason{codes::kNotNow, "it may not go yet", 0};
     }
     for (const PodPtr& pod : node.pods) {
       Mobility mobility = MobilityOf(*pod, options_.rules);
       if (mobility.kind == Mobility::kStays) {
-        return Reason{"PodStays",
+        return Reason{codes::kPodStays,
                       fmt::format("{} {}", scheduling::PodText(pod->Key()), mobility.why), 0};
       }
       if (mobility.kind == Mobility::kMoves) pods.push_back(pod);
@@ -106,14 +109,14 @@ class Shrinker {
     for (const cluster::Gpu& gpu : node.gpus.gpus) {
       for (const cluster::Instance& instance : gpu.instances) {
         if (!instance.used || !instance.pod.empty()) continue;
-        return Reason{"InUse",
+        return Reason{codes::kInUse,
                       fmt::format("{} of GPU {} is in use by an unknown pod",
                                   gpu.model->PlacementName(instance.placement), gpu.index),
                       0};
       }
     }
     if (const double use = UseOf(node, pods); use > options_.utilization_threshold) {
-      return Reason{"InUse", fmt::format("{:.0f}% of it is in use", 100 * use), 0};
+      return Reason{codes::kInUse, fmt::format("{:.0f}% of it is in use", 100 * use), 0};
     }
     return std::nullopt;
   }
@@ -123,19 +126,20 @@ class Shrinker {
     const cluster::NodePool& pool = *pools_[candidate.pool].pool;
     if (left_[candidate.pool] <= pool.min) {
       return Reason{
-          "AtMinimum",
+          codes::kAtMinimum,
           fmt::format("pool {} has its {} nodes at least (spec.min)", pool.meta.name, pool.min), 0};
     }
     if (takes_moved_.contains(candidate.name)) {
-      return Reason{"TakesMovedPods", "pods of another node that goes are moved here", 0};
+      return Reason{codes::kTakesMovedPods, "pods of another node that goes are moved here", 0};
     }
     if (static_cast<int>(plan_.nodes.size()) >= options_.max_nodes || out_of_time_()) {
-      return Reason{"NotLookedAt", "enough other nodes go first, or there was no time", 0};
+      return Reason{codes::kNotLookedAt, "enough other nodes go first, or there was no time", 0};
     }
     EvictionBudgets budgets = budgets_;
     for (const PodPtr& pod : candidate.pods) {
       if (const std::string why = budgets.WhyNot(*pod); !why.empty()) {
-        return Reason{"Budget", fmt::format("{}: {}", scheduling::PodText(pod->Key()), why), 0};
+        return Reason{codes::kBudget, fmt::format("{}: {}", scheduling::PodText(pod->Key()), why),
+                      0};
       }
       budgets.Take(*pod);
     }
@@ -153,7 +157,7 @@ class Shrinker {
     EmptiedNode emptied{candidate.pool, candidate.name, {}};
     if (!candidate.pods.empty()) {
       if (++tries_ > options_.max_tries) {
-        return Reason{"NotLookedAt", "places were looked for others' pods first", 0};
+        return Reason{codes::kNotLookedAt, "places were looked for others' pods first", 0};
       }
       std::vector<PodPtr> waiting;
       waiting.reserve(candidate.pods.size());
@@ -170,7 +174,7 @@ class Shrinker {
     }
     for (const Move& move : emptied.moves) {
       if (!BindMoved(move, without).ok()) {
-        return Reason{"NoRoom", fmt::format("node {} is not there any more", move.to), 0};
+        return Reason{codes::kNoRoom, fmt::format("node {} is not there any more", move.to), 0};
       }
     }
     for (const Move& move : emptied.moves) takes_moved_.insert(move.to);
@@ -182,7 +186,7 @@ class Shrinker {
   static Reason WhyUnplaced(const PodOutcome& outcome) {
     const std::string why =
         outcome.reasons.empty() ? "no node has room" : outcome.reasons.front().message;
-    return {"NoRoom",
+    return {codes::kNoRoom,
             fmt::format("{} has no other place: {}", scheduling::PodText(outcome.pod->Key()), why),
             0};
   }

@@ -13,6 +13,7 @@
 #include "scheduling/packing/view.h"
 #include "scheduling/plugins/inter_pod_affinity/terms.h"
 #include "scheduling/pod_kind.h"
+#include "scheduling/reasons.h"
 
 namespace nos::planning {
 namespace {
@@ -319,8 +320,9 @@ class Translator {
       if (row[n]) continue;
       const auto obstacles =
           ObstaclesNow(frameworks_.For(pod), out_.row_cycle.back(), pod, *out_.nodes[n]);
-      row[n] = std::ranges::all_of(
-          obstacles, [](const auto& verdict) { return verdict.code == "PodAffinityMismatch"; });
+      row[n] = std::ranges::all_of(obstacles, [](const auto& verdict) {
+        return verdict.code == scheduling::codes::kPodAffinityMismatch;
+      });
     }
   }
 

@@ -32,8 +32,7 @@ Remedy ForMissing(const std::vector<std::string>& amounts, const Scene& scene) {
   const cluster::NodeInfo& node = *scene.snapshot.Find(scene.node);
   const bool whole_held = node.requested.Get(packing::WholeGpuResource()) > 0;
   if (!node.gpus.managed || whole_held || HasUsedInstances(node.gpus)) {
-    return {remedies::kFreeResources,
-            fmt::format("make room for {} on node {}", Join(amounts, " and "), scene.node)};
+    return FreeResources(amounts, scene.node);
   }
   if (!cluster::MayBePartitioned(node)) {
     return {remedies::kLiftConstraints,

@@ -25,7 +25,15 @@ std::string AmountText(const std::string& resource, int64_t amount) {
 
 Reason Insufficient(cluster::ResourceId id) {
   if (id == cluster::kPods) return {codes::kTooManyPods, "Too many pods"};
-  return {codes::kInsufficientResource, "Insufficient " + cluster::ResourceName(id)};
+  return Insufficient(cluster::ResourceName(id));
+}
+
+Reason Insufficient(const std::string& resource) {
+  return {codes::kInsufficientResource, "Insufficient " + resource};
+}
+
+Reason NodeNotFound(std::string_view node) {
+  return {codes::kNodeNotFound, fmt::format("node \"{}\" is gone", node)};
 }
 
 std::string ProfileText(const std::string& resource) {

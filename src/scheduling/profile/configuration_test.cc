@@ -124,7 +124,7 @@ TEST(ConfigurationTest, GpuPartitioningRequiresPartitioningByScheduler) {
 TEST(ConfigurationTest, ReadsRenamedPluginUnderItsOldName) {
   const ConfigurationUse here{.partitioned_by = PartitionedBy::kScheduler};
   const auto use = [](const Result<Configuration>& read) {
-    return read.ok() && read->profiles.front().lineup.Has(Point::kFilter, "GpuPartitioning");
+    return read.ok() && read->profiles.front().enabled.Has(Point::kFilter, "GpuPartitioning");
   };
   const auto off = ReadPlugins("multiPoint: {disabled: [{name: GpuCutting}]}", here);
   ASSERT_TRUE(off.ok()) << ErrorOf(off);
@@ -137,7 +137,7 @@ TEST(ConfigurationTest, ReadsRenamedPluginUnderItsOldName) {
       here);
   ASSERT_TRUE(both.ok()) << ErrorOf(both);
   EXPECT_FALSE(use(both));
-  EXPECT_TRUE(both->profiles.front().lineup.Has(Point::kPreFilter, "GpuPartitioning"));
+  EXPECT_TRUE(both->profiles.front().enabled.Has(Point::kPreFilter, "GpuPartitioning"));
   EXPECT_EQ(both->notes.size(), 3u);
   const auto on = ReadPlugins("filter: {enabled: [{name: GpuCutting}]}", here);
   ASSERT_TRUE(on.ok()) << ErrorOf(on);

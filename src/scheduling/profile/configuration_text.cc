@@ -36,7 +36,7 @@ void PrintProfile(const Profile& profile, std::string& out) {
       Quoted(profile.scheduler_name));
   for (size_t i = 0; i < kPoints; ++i) {
     const auto point = static_cast<Point>(i);
-    if (point != Point::kPreScore) PrintPoint(point, profile.lineup.At(point), out);
+    if (point != Point::kPreScore) PrintPoint(point, profile.enabled.At(point), out);
   }
   if (profile.arguments.empty()) return;
   out += "  # Arguments that are not given have kube-scheduler's defaults.\n  pluginConfig:\n";

@@ -100,8 +100,8 @@ std::vector<PluginChoice> MultiPoint(const PluginSet& given) {
   return choices;
 }
 
-std::vector<PluginChoice> LineUpPoint(Point point, const PluginSet& given,
-                                      const std::vector<PluginChoice>& multi_point) {
+std::vector<PluginChoice> ResolvePoint(Point point, const PluginSet& given,
+                                       const std::vector<PluginChoice>& multi_point) {
   std::set<std::string_view> overridden;
   std::vector<PluginChoice> from_multi_point;
   for (const PluginChoice& choice : multi_point) {
@@ -152,32 +152,32 @@ bool TakesPart(std::string_view plugin, Point point) {
 
 EnabledPlugins ResolveProfile(const PluginSets& sets, PartitionedBy partitioned_by) {
   const std::vector<PluginChoice> multi_point = MultiPoint(sets.multi_point);
-  EnabledPlugins lineup;
+  EnabledPlugins enabled;
   for (size_t i = 0; i < kPoints; ++i) {
     const auto point = static_cast<Point>(i);
-    lineup.At(point) = LineUpPoint(point, sets.At(point), multi_point);
-    std::erase_if(lineup.At(point),
+    enabled.At(point) = ResolvePoint(point, sets.At(point), multi_point);
+    std::erase_if(enabled.At(point),
                   [&](const PluginChoice& choice) { return !Serves(choice.name, partitioned_by); });
   }
-  return lineup;
+  return enabled;
 }
 
-void Remove(std::string_view plugin, EnabledPlugins& lineup) {
-  for (std::vector<PluginChoice>& point : lineup.points) {
+void Remove(std::string_view plugin, EnabledPlugins& enabled) {
+  for (std::vector<PluginChoice>& point : enabled.points) {
     std::erase_if(point, [&](const PluginChoice& choice) { return choice.name == plugin; });
   }
 }
 
-EnabledPlugins WithPartitioning(EnabledPlugins lineup) {
+EnabledPlugins WithPartitioning(EnabledPlugins enabled) {
   for (const KnownPlugin& known : KnownPlugins()) {
     if (!known.partitions) continue;
     for (size_t i = 0; i < kPoints; ++i) {
       const auto point = static_cast<Point>(i);
-      if (!known.takes_part[i] || lineup.Has(point, known.name)) continue;
-      lineup.At(point).push_back({std::string(known.name), 1});
+      if (!known.takes_part[i] || enabled.Has(point, known.name)) continue;
+      enabled.At(point).push_back({std::string(known.name), 1});
     }
   }
-  return lineup;
+  return enabled;
 }
 
 }  // namespace nos::scheduling

@@ -3,8 +3,8 @@
 //
 //   PluginSets sets;
 //   sets.At(Point::kScore).enabled.push_back({"NodeAffinity", 5});
-//   const EnabledPlugins lineup = ResolveProfile(sets);
-//   for (const PluginChoice& choice : lineup.At(Point::kFilter)) ...   // in execution order
+//   const EnabledPlugins enabled = ResolveProfile(sets);
+//   for (const PluginChoice& choice : enabled.At(Point::kFilter)) ...   // in execution order
 //
 // Semantics are kube-scheduler's:
 //
@@ -88,7 +88,7 @@ bool IsPlugin(std::string_view name);
 // Plugins that "*" does not include.
 std::vector<std::string_view> OwnPlugins();
 // Removes the plugin from all points.
-void Remove(std::string_view plugin, EnabledPlugins& lineup);
+void Remove(std::string_view plugin, EnabledPlugins& enabled);
 // True if the plugin has an effect at that point.
 bool TakesPart(std::string_view plugin, Point point);
 
@@ -96,6 +96,6 @@ bool TakesPart(std::string_view plugin, Point point);
 // PartitionedBy::kPartitioner, plugins that partition GPUs.
 EnabledPlugins ResolveProfile(const PluginSets& sets, PartitionedBy partitioned_by);
 // Adds the plugins that partition GPUs at the end of each point, unless present.
-EnabledPlugins WithPartitioning(EnabledPlugins lineup);
+EnabledPlugins WithPartitioning(EnabledPlugins enabled);
 
 }  // namespace nos::scheduling

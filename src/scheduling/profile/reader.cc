@@ -26,36 +26,36 @@ class Reader {
     ReadMembers(name);
     PluginSets sets;
     ReadPlugins(from_.Get("plugins"), sets);
-    EnabledPlugins lineup = ResolveProfile(sets, use_.partitioned_by);
+    EnabledPlugins enabled = ResolveProfile(sets, use_.partitioned_by);
     const bool keeps_quotas = Names(sets, kCapacityScheduling);
     // Other schedulers have no quotas unless their configuration enables them.
     const std::string_view called = name.empty() ? use_.default_name : name;
-    if (use_.simulates && called != kOurName && !keeps_quotas) Remove(kCapacityScheduling, lineup);
+    if (use_.simulates && called != kOurName && !keeps_quotas) Remove(kCapacityScheduling, enabled);
     // A profile that disables DefaultPreemption wants no evictions: quotas evict only if it names
     // CapacityScheduling.
-    if (!keeps_quotas && !lineup.Has(Point::kPostFilter, kDefaultPreemption)) {
-      std::erase_if(lineup.At(Point::kPostFilter),
+    if (!keeps_quotas && !enabled.Has(Point::kPostFilter, kDefaultPreemption)) {
+      std::erase_if(enabled.At(Point::kPostFilter),
                     [](const PluginChoice& choice) { return choice.name == kCapacityScheduling; });
     }
     // Programs that simulate other schedulers do not read ResourceSlices.
-    if (use_.simulates && name != kOurName) Remove(kDynamicResources, lineup);
-    CheckLineup(lineup);
+    if (use_.simulates && name != kOurName) Remove(kDynamicResources, enabled);
+    CheckEnabled(enabled);
     ReadArguments(from_.Get("pluginConfig"));
     const PreemptionOptions preemption = ReadPreemptionArguments(ArgumentsOf(kDefaultPreemption));
     Profile profile{std::move(name),
-                    std::make_shared<Framework>(MakeFramework(lineup)),
+                    std::make_shared<Framework>(MakeFramework(enabled)),
                     {},
-                    std::move(lineup),
+                    std::move(enabled),
                     {}};
-    profile.reclaims = profile.lineup.Has(Point::kPostFilter, kCapacityScheduling);
+    profile.reclaims = profile.enabled.Has(Point::kPostFilter, kCapacityScheduling);
     // Profiles of the Go implementation of nos list only CapacityScheduling here, which then
     // preempts for all pods.
-    if (profile.reclaims || profile.lineup.Has(Point::kPostFilter, kDefaultPreemption)) {
+    if (profile.reclaims || profile.enabled.Has(Point::kPostFilter, kDefaultPreemption)) {
       profile.preemption = preemption;
     }
     if (profile.framework->partitioned_by() == PartitionedBy::kPartitioner) {
       profile.with_partitioning =
-          std::make_shared<Framework>(MakeFramework(WithPartitioning(profile.lineup)));
+          std::make_shared<Framework>(MakeFramework(WithPartitioning(profile.enabled)));
     }
     for (const auto& [plugin, value] : arguments_) {
       if (value.Present()) profile.arguments[plugin] = value.json();
@@ -158,9 +158,9 @@ class Reader {
   }
 
   // The queue order and the binding cannot be replaced.
-  void CheckLineup(const EnabledPlugins& lineup) {
+  void CheckEnabled(const EnabledPlugins& enabled) {
     const auto require = [&](Point point, std::string_view plugin) {
-      if (use_.simulates || lineup.Has(point, plugin)) return;
+      if (use_.simulates || enabled.Has(point, plugin)) return;
       from_.FailAt(from_.PathOf("plugins." + std::string(NameOf(point))),
                    fmt::format("must have {}: there is no other here", plugin));
     };
@@ -197,9 +197,9 @@ class Reader {
     return found != arguments_.end() ? found->second : from_.Nothing();
   }
 
-  Framework MakeFramework(const EnabledPlugins& lineup) const {
-    const ProfileTraits traits{.packs_gpus = lineup.Has(Point::kScore, "GpuPacking"),
-                               .partitions_gpus = lineup.Has(Point::kFilter, "GpuPartitioning")};
+  Framework MakeFramework(const EnabledPlugins& enabled) const {
+    const ProfileTraits traits{.packs_gpus = enabled.Has(Point::kScore, "GpuPacking"),
+                               .partitions_gpus = enabled.Has(Point::kFilter, "GpuPartitioning")};
     std::vector<std::unique_ptr<const Plugin>> plugins;
     std::map<std::string_view, const Plugin*> by_name;
     for (const RegisteredPlugin& registered : RegisteredPlugins()) {
@@ -209,7 +209,7 @@ class Reader {
     Framework::Points points;
     const auto fill = [&](Point point, auto& list) {
       using Part = std::remove_cvref_t<decltype(*list.front())>;
-      for (const PluginChoice& choice : lineup.At(point)) {
+      for (const PluginChoice& choice : enabled.At(point)) {
         list.push_back(dynamic_cast<const Part*>(by_name.at(choice.name)));
       }
     };
@@ -218,7 +218,7 @@ class Reader {
     fill(Point::kFilter, points.filters);
     fill(Point::kReserve, points.reservers);
     fill(Point::kPreBind, points.pre_binders);
-    for (const PluginChoice& choice : lineup.At(Point::kScore)) {
+    for (const PluginChoice& choice : enabled.At(Point::kScore)) {
       points.scorers.push_back(
           {dynamic_cast<const ScorePlugin*>(by_name.at(choice.name)), choice.weight});
     }

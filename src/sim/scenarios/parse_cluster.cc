@@ -320,7 +320,7 @@ Status ParseAutoscaler(Words& words, controllers::AutoscalerConfig& config) {
                              {"shrink-after", SetDuration(words, config.shrink_after)},
                              {"close-for", SetDuration(words, config.backoff)},
                              {"move-after", SetDuration(words, config.move_after)},
-                             {"most-moves", SetInt(words, config.max_moves_per_pod)},
+                             {"max-moves", SetInt(words, config.max_moves_per_pod)},
                              {"hold", SetDuration(words, config.relocations.hold_timeout)},
                              {"drain", SetDuration(words, config.relocations.drain_timeout)}};
   while (!words.empty()) NOS_RETURN_IF_ERROR(Apply(words, settings, words.Take()));

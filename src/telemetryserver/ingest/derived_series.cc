@@ -128,7 +128,8 @@ bool DerivedSeries::Step(bool hurry, bool unwritten) {
   after_ = begin + kRetry;
   backfill_.reset();
   uses_.metrics.Count(kWriteErrors, {});
-  Log(LogLevel::kWarn, "backfill of derived series delayed", {{"error", done.status().ToString()}});
+  Log(LogLevel::kWarn, "delaying backfill of derived series",
+      {{"error", done.status().ToString()}});
   return false;
 }
 

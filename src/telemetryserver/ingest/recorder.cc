@@ -260,7 +260,7 @@ void Recorder::SetBack() {
     const Status written = store_->Transaction(write);
     health_.Set(written);
     if (!written.ok()) return;
-    Log(LogLevel::kWarn, "this server's clock was set back", {{"cluster", name}});
+    Log(LogLevel::kWarn, "found clock of this server set back", {{"cluster", name}});
     checkpoints_.Reset(*live);
   }
 }

@@ -62,7 +62,7 @@ class KubeletDoubleTest : public testing::Test {
     kubelet::DevicePluginOptions options;
     options.folder = options_.plugins;
     options.patience = patience;
-    options.first_pause = std::chrono::milliseconds(5);
+    options.pauses.base = std::chrono::milliseconds(5);
     plugin_ = std::make_unique<kubelet::DevicePluginServer>(options);
   }
   kubelet::PodResourcesClient Client() const { return ClientWith({}); }

@@ -55,8 +55,7 @@ class MpsControlTest : public testing::Test {
     options_.folder = folder_ + "/pipe";
     options_.log_folder = folder_ + "/log";
     options_.daemon.look_every = milliseconds(30);
-    options_.daemon.first_pause = milliseconds(1);
-    options_.daemon.longest_pause = milliseconds(20);
+    options_.daemon.pauses = {milliseconds(1), milliseconds(20)};
     options_.daemon.answer_within = seconds(20);
     options_.daemon.start_within = seconds(20);
     options_.daemon.on_change = [this] { Note(); };
@@ -409,7 +408,7 @@ TEST_F(MpsControlTest, ServesAgainWithFreshState) {
 
 TEST_F(MpsControlTest, ReportsNoLimitWhileNotServing) {
   constexpr const char* kMig = "MIG-aaaaaaaa-0000-0000-0000-000000000000";
-  options_.daemon.first_pause = options_.daemon.longest_pause = seconds(60);
+  options_.daemon.pauses = {seconds(60), seconds(60)};
   Start();
   ASSERT_TRUE(control_->Keep({{0, kMig, 0, 20224, 2}}).ok());
   ASSERT_TRUE(AwaitServing());

@@ -70,7 +70,7 @@ class MpsNodeTest : public testing::Test {
     kubelet::DevicePluginOptions options;
     options.folder = kubelet_options_.plugins;
     options.patience = kLong;
-    options.first_pause = std::chrono::milliseconds(5);
+    options.pauses.base = std::chrono::milliseconds(5);
     options.grant = [this](const kubelet::Allocation& allocation) {
       return agent::GrantMpsShares(
           allocation,

@@ -29,7 +29,7 @@ class MpsThreadsTest : public testing::Test {
     options.folder = folder_ + "/pipe";
     options.log_folder = folder_ + "/log";
     options.daemon.answer_within = options.daemon.start_within = seconds(20);
-    options.daemon.first_pause = options.daemon.longest_pause = seconds(60);
+    options.daemon.pauses = {seconds(60), seconds(60)};
     options.daemon.on_change = [this] {
       std::unique_lock lock(mutex_);
       changed_.notify_all();

@@ -225,6 +225,15 @@ know the server by the authority that it publishes itself.
 {{- $_ := set $to "caConfigMap" (print $name "-ca") -}}
 {{- end -}}
 {{- end -}}
+{{- /* maxSpoolMiB was spoolMiB; --reuse-values keeps its default, 64 */ -}}
+{{- with $to.spoolMiB -}}
+{{- if or (not $to.maxSpoolMiB) (eq (int $to.maxSpoolMiB) 64) -}}{{- $_ := set $to "maxSpoolMiB" . -}}{{- end -}}
+{{- end -}}
+{{- range list $v.gpuPartitioner.migAgent.config $v.operator.config -}}
+{{- with (. | default dict).telemetry -}}
+{{- if hasKey . "spoolMiB" -}}{{- $_ := set . "maxSpoolMiB" (.maxSpoolMiB | default .spoolMiB) -}}{{- $_ := unset . "spoolMiB" -}}{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* walk:ai's exporter: the telemetry server exports what it sent */ -}}

@@ -15,6 +15,7 @@
 #include "agent/sharing/mig/dense.h"
 #include "agent/sharing/strategies.h"
 #include "base/text.h"
+#include "reconcile/back_off_table.h"
 
 namespace nos::agent {
 namespace {
@@ -96,7 +97,8 @@ class MigModes final : public SharingModeStrategy {
   const std::shared_ptr<DenseChoice> dense_ = std::make_shared<DenseChoice>();
   std::string reset_program_ = "nvidia-smi";
   ResetRule resets_;
-  ResetPauses reset_pauses_;
+  // GPUs whose reset has failed, with the error. They keep their mode meanwhile.
+  reconcile::BackOffTable<int, std::string> reset_pauses_;
   std::set<int> no_mig_;  // GPUs of a hybrid node on which MIG mode cannot be enabled
   // UUIDs of GPUs with a pending MIG mode from before this agent started, while resets are not
   // allowed: the pending mode is cancelled. No value: not observed yet.
@@ -133,7 +135,7 @@ void MigModes::Adapt(SharingSettings& settings, const cluster::Node& node, const
   }
   for (int gpu = 0; settings.hybrid && gpu < cluster::kMaxGpusPerNode; ++gpu) {
     if (failures.CannotEnableMig(gpu)) no_mig_.insert(gpu);
-    if (reset_pauses_.Pausing(gpu, now)) settings.not_reset.insert(gpu);
+    if (reset_pauses_.Resting(gpu, now)) settings.not_reset.insert(gpu);
   }
   settings.no_mig = no_mig_;
 }
@@ -173,30 +175,30 @@ std::optional<Status> MigModes::Apply(const device::Operation& operation, Gpus g
   if (done.ok() || !resets || !IsPending(operation, gpus, backend)) return done;
   if (resets_ == ResetRule::kNode) return Status::Ok();  // the reboot completes it
   NOS_RETURN_IF_ERROR(backend.ResetGpu(operation.gpu));
-  reset_pauses_.Succeeded(operation.gpu);
+  reset_pauses_.Forget(operation.gpu);
   return Status::Ok();
 }
 
 bool MigModes::Delay(const device::Operation& operation, const Status& error, Gpus gpus, Time now) {
   const device::ObservedGpu* gpu = FindGpu(gpus, operation.gpu);
   if (gpu == nullptr || !gpu->mig_after_reset || !Switches(operation, *gpu)) return false;
-  reset_pauses_.Failed(operation.gpu, error.message(), now);
+  reset_pauses_.Failed(operation.gpu, now).note = error.message();
   return true;
 }
 
 bool MigModes::Delays(const device::GpuInfo& info, Time now) const {
   const bool at_reboot = resets_ == ResetRule::kNode && WaitsForReset(info);
-  return info.mig_enabled && (at_reboot || reset_pauses_.Pausing(info.index, now));
+  return info.mig_enabled && (at_reboot || reset_pauses_.Resting(info.index, now));
 }
 
 std::optional<gpu::Obstacle> MigModes::WhyNot(int gpu, const device::ObservedGpu* observed) const {
   if (observed != nullptr && resets_ == ResetRule::kNode && HasPendingMode(*observed)) {
-    return gpu::Obstacle{gpu, "", "NeedsReboot",
+    return gpu::Obstacle{gpu, "", gpu::obstacles::kNeedsReboot,
                          DescribePendingMode(*observed) + " when the node is rebooted"};
   }
-  if (const std::string error = reset_pauses_.ErrorOf(gpu); !error.empty()) {
-    return gpu::Obstacle{gpu, "", "NotReset",
-                         fmt::format("GPU {} keeps its MIG mode for now: {}", gpu, error)};
+  if (const auto* failed = reset_pauses_.Find(gpu)) {
+    return gpu::Obstacle{gpu, "", gpu::obstacles::kNotReset,
+                         fmt::format("GPU {} keeps its MIG mode for now: {}", gpu, failed->note)};
   }
   return std::nullopt;
 }

@@ -33,8 +33,8 @@ void NodeCounter::RecordTemplates(const ScalingCycle& cycle, ObservedCluster& cl
     for (size_t n = 0; n < cluster.nodes.size(); ++n) {
       if (cluster.pool_of[n] != static_cast<int>(p)) continue;
       const auto& node = cluster.nodes[n];
-      const NodeLacks& lacks = lacks_.Of(node, pool.pool);
-      if (!described || !IsStarting(*node, *pool.pool, lacks, cycle.now)) nodes.push_back(node);
+      const MissingRequirements& missing = missing_.Of(node, pool.pool);
+      if (!described || !IsStarting(*node, *pool.pool, missing, cycle.now)) nodes.push_back(node);
     }
     const auto pods = cycle.view.pods.Snapshot();
     memory.learned = cluster::RecordTemplate(*pool.pool, nodes, *pods);
@@ -44,14 +44,15 @@ void NodeCounter::RecordTemplates(const ScalingCycle& cycle, ObservedCluster& cl
 
 // True if a shortfall of the node may still disappear.
 bool NodeCounter::IsStarting(const cluster::Node& node, const cluster::NodePool& pool,
-                             const NodeLacks& lacks, Time now) const {
-  const PoolPatience patience{config_.min_provision_timeout, {}, {}};
+                             const MissingRequirements& missing, Time now) const {
+  const PoolTimeouts timeouts{config_.min_provision_timeout, {}, {}};
   const Time created = node.meta.created;
-  return lacks.Any() && now < created + PatienceOf(pool, patience) && created < now + kClocksDiffer;
+  return missing.Any() && now < created + ProvisionTimeoutOf(pool, timeouts) &&
+         created < now + kClocksDiffer;
 }
 
 void NodeCounter::Count(const ScalingCycle& cycle, ObservedCluster& cluster) {
-  const PoolPatience patience{config_.min_provision_timeout, {}, {}};
+  const PoolTimeouts timeouts{config_.min_provision_timeout, {}, {}};
   std::map<std::string_view, std::pair<ObservedPool*, PoolNodes::Wrong>> closed;
   for (size_t n = 0; n < cluster.nodes.size(); ++n) {
     if (cluster.pool_of[n] < 0) continue;
@@ -66,28 +67,28 @@ void NodeCounter::Count(const ScalingCycle& cycle, ObservedCluster& cluster) {
       continue;
     }
     pool.nodes.newest = std::max(pool.nodes.newest, node->meta.created);
-    const NodeLacks& lacks = lacks_.Of(node, pool.pool);
-    if (IsStarting(*node, *pool.pool, lacks, cycle.now)) {
+    const MissingRequirements& missing = missing_.Of(node, pool.pool);
+    if (IsStarting(*node, *pool.pool, missing, cycle.now)) {
       ++pool.nodes.starting;
       cluster.starting.insert(name);
-      schedule_.DecideBy(node->meta.created + PatienceOf(*pool.pool, patience));
+      schedule_.DecideBy(node->meta.created + ProvisionTimeoutOf(*pool.pool, timeouts));
       continue;
     }
     ++pool.nodes.there;
-    if (!lacks.readiness.empty()) {
-      closed[name] = {&pool, {name, lacks.readiness, node->meta.created}};
+    if (!missing.readiness.empty()) {
+      closed[name] = {&pool, {name, missing.readiness, node->meta.created}};
       continue;
     }
-    if (lacks.substance.empty()) continue;
+    if (missing.substance.empty()) continue;
     // Contradicting the spec is an error of the node or pool. Having less than the recorded
     // template is not: the template was never promised.
     cluster::NodePool said = *pool.as_read;
     said.learned.reset();
-    const std::string wrong = LacksOf(*node, said, catalogue_).substance;
+    const std::string wrong = MissingRequirementsOf(*node, said, catalogue_).substance;
     auto& list = wrong.empty() ? pool.nodes.less : pool.nodes.wrong;
-    list.push_back({name, wrong.empty() ? lacks.substance : wrong, node->meta.created});
+    list.push_back({name, wrong.empty() ? missing.substance : wrong, node->meta.created});
   }
-  lacks_.Forget();
+  missing_.Forget();
   // A node with running pods is usable: they tolerate its taint, or it was Ready before.
   const auto pods = cycle.view.pods.Snapshot();
   if (!closed.empty()) {

@@ -21,7 +21,7 @@ class NodeCounter {
   // All must outlive this.
   NodeCounter(const AutoscalerConfig& config, const gpu::Catalogue& catalogue,
               DecisionSchedule& schedule)
-      : config_(config), catalogue_(catalogue), schedule_(schedule), lacks_(catalogue) {}
+      : config_(config), catalogue_(catalogue), schedule_(schedule), missing_(catalogue) {}
 
   // Records what a spec leaves out from existing nodes, in pool.memory, and updates pool.pool.
   // REQUIRES: nodes, pools and pool_of are set.
@@ -30,13 +30,13 @@ class NodeCounter {
   void Count(const ScalingCycle& cycle, ObservedCluster& cluster);
 
  private:
-  bool IsStarting(const cluster::Node& node, const cluster::NodePool& pool, const NodeLacks& lacks,
-                  Time now) const;
+  bool IsStarting(const cluster::Node& node, const cluster::NodePool& pool,
+                  const MissingRequirements& missing, Time now) const;
 
   const AutoscalerConfig& config_;
   const gpu::Catalogue& catalogue_;
   DecisionSchedule& schedule_;
-  KnownLacks lacks_;
+  MissingRequirementsCache missing_;
 };
 
 }  // namespace nos::controllers

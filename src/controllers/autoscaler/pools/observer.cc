@@ -74,9 +74,9 @@ PoolSeen PoolObserver::Summarise(const ObservedPool& pool) const {
 }
 
 Status PoolObserver::UpdateState(const ScalingCycle& cycle, ObservedPool& pool) {
-  const PoolPatience patience{config_.min_provision_timeout, config_.backoff, config_.max_backoff};
+  const PoolTimeouts timeouts{config_.min_provision_timeout, config_.backoff, config_.max_backoff};
   const PoolSeen seen = Summarise(pool);
-  pool.state = StateOf(seen, patience, cycle.now);
+  pool.state = StateOf(seen, timeouts, cycle.now);
   PoolState& state = pool.state;
   if (state.write_back && pool.HasSignal()) state.status.wanted = *state.write_back;
   // The status is written before the wanted count is reduced. Otherwise the reduced count would

@@ -24,12 +24,12 @@ constexpr size_t kMaxNamed = 3;   // nodes
 constexpr std::string_view kCordon = "node.kubernetes.io/unschedulable";
 constexpr const char* kScaleFailed = "ScaleFailed";
 
-Duration ClosedFor(int32_t failures, const PoolPatience& patience) {
-  return BackOff{patience.backoff, patience.max_backoff}.After(failures);
+Duration ClosedFor(int32_t failures, const PoolTimeouts& timeouts) {
+  return BackOff{timeouts.backoff, timeouts.max_backoff}.After(failures);
 }
 
 // Copies the status and clamps values that cannot be true.
-PoolStatus Believable(const NodePool& pool, const PoolPatience& patience, Time now) {
+PoolStatus Believable(const NodePool& pool, const PoolTimeouts& timeouts, Time now) {
   PoolStatus status;
   status.wanted = std::clamp(pool.wanted, 0, cluster::kMaxPoolNodes);
   status.asked = pool.asked;
@@ -37,24 +37,24 @@ PoolStatus Believable(const NodePool& pool, const PoolPatience& patience, Time n
   status.failures = std::clamp(pool.failures, 0, kMaxFailures);
   status.closed_until = pool.closed_until;
   if (status.closed_until) {
-    status.closed_until = std::min(*status.closed_until, now + patience.max_backoff);
+    status.closed_until = std::min(*status.closed_until, now + timeouts.max_backoff);
   }
   return status;
 }
 
-void Close(const PoolPatience& patience, Time now, PoolState& state) {
+void Close(const PoolTimeouts& timeouts, Time now, PoolState& state) {
   PoolStatus& status = state.status;
   status.failures = std::min(status.failures + 1, kMaxFailures);
-  status.closed_until = now + ClosedFor(status.failures, patience);
+  status.closed_until = now + ClosedFor(status.failures, timeouts);
   state.failed = true;
 }
 
 // True if a node that was created since the last request does not match its pool although its start
 // time is over.
-bool MadeInVain(const PoolSeen& seen, const PoolStatus& status, Duration patience, Time now) {
+bool MadeInVain(const PoolSeen& seen, const PoolStatus& status, Duration timeout, Time now) {
   if (!status.asked || status.closed_until) return false;
   const auto is_new = [&](const PoolNodes::Wrong& node) {
-    return node.created <= now && node.created + patience >= *status.asked;
+    return node.created <= now && node.created + timeout >= *status.asked;
   };
   return std::ranges::any_of(seen.nodes.wrong, is_new) ||
          std::ranges::any_of(seen.nodes.less, is_new) ||
@@ -62,7 +62,7 @@ bool MadeInVain(const PoolSeen& seen, const PoolStatus& status, Duration patienc
 }
 
 // Updates status.asked and the failure count. Returns true if nodes are late.
-bool UpdateFailures(const PoolSeen& seen, int missing, const PoolPatience& patience, Time now,
+bool UpdateFailures(const PoolSeen& seen, int missing, const PoolTimeouts& timeouts, Time now,
                     PoolState& state) {
   const NodePool& pool = *seen.pool;
   PoolStatus& status = state.status;
@@ -73,7 +73,8 @@ bool UpdateFailures(const PoolSeen& seen, int missing, const PoolPatience& patie
   }
   // Checked before all nodes have arrived: other requests may keep the pool growing, and a pool
   // whose new nodes cannot run the pending pods would otherwise create more and more of them.
-  if (MadeInVain(seen, status, PatienceOf(pool, patience), now)) Close(patience, now, state);
+  if (MadeInVain(seen, status, ProvisionTimeoutOf(pool, timeouts), now))
+    Close(timeouts, now, state);
   if (!awaits) {
     if (status.asked && !status.closed_until) status.failures = 0;
     status.asked.reset();
@@ -85,8 +86,8 @@ bool UpdateFailures(const PoolSeen& seen, int missing, const PoolPatience& patie
   const Time asked = !status.asked || (delivers && wanted > pool.wanted) ? now : *status.asked;
   status.asked = asked;
   // A node that is being removed and still exists may count towards the wanted nodes.
-  const bool late = missing > seen.nodes.going && now - asked > PatienceOf(pool, patience);
-  if (late && !status.closed_until) Close(patience, now, state);
+  const bool late = missing > seen.nodes.going && now - asked > ProvisionTimeoutOf(pool, timeouts);
+  if (late && !status.closed_until) Close(timeouts, now, state);
   if (!late) return false;
   const int32_t there = seen.nodes.Present() + seen.nodes.going;
   const int32_t back = std::max(there, std::min(pool.min, wanted));
@@ -178,8 +179,8 @@ Quantity LeastOf(const NodePool& pool, const std::string& name, Quantity amount)
 }
 
 // Says how the node's GPUs differ from the pool's; "" if they match.
-std::string GpuLack(const cluster::Node& node, const NodePool& pool,
-                    const gpu::Catalogue& catalogue) {
+std::string MissingGpus(const cluster::Node& node, const NodePool& pool,
+                        const gpu::Catalogue& catalogue) {
   if (pool.gpu.count == 0) return "";
   if (const auto product = node.meta.labels.find(cluster::kProductLabel);
       product != node.meta.labels.end()) {
@@ -209,62 +210,62 @@ std::string GpuLack(const cluster::Node& node, const NodePool& pool,
 
 }  // namespace
 
-Duration PatienceOf(const NodePool& pool, const PoolPatience& patience) {
-  return std::max<Duration>(patience.min_timeout, 2 * std::chrono::seconds(pool.start_seconds));
+Duration ProvisionTimeoutOf(const NodePool& pool, const PoolTimeouts& timeouts) {
+  return std::max<Duration>(timeouts.min_timeout, 2 * std::chrono::seconds(pool.start_seconds));
 }
 
-NodeLacks LacksOf(const cluster::Node& node, const NodePool& pool,
-                  const gpu::Catalogue& catalogue) {
-  NodeLacks lacks;
+MissingRequirements MissingRequirementsOf(const cluster::Node& node, const NodePool& pool,
+                                          const gpu::Catalogue& catalogue) {
+  MissingRequirements missing;
   const Condition* ready = cluster::FindCondition(node.conditions, "Ready");
-  if (ready == nullptr || ready->status != "True") lacks.readiness = "is not Ready";
+  if (ready == nullptr || ready->status != "True") missing.readiness = "is not Ready";
   for (const cluster::Taint& taint : node.taints) {
     const bool known = std::ranges::any_of(pool.taints, [&](const cluster::Taint& own) {
       return own.key == taint.key && own.effect == taint.effect;
     });
     if (known || taint.key == kCordon || taint.effect == "PreferNoSchedule") continue;
-    if (lacks.readiness.empty()) {
-      lacks.readiness = fmt::format("has the taint {}", Shortened(taint.key, 80));
+    if (missing.readiness.empty()) {
+      missing.readiness = fmt::format("has the taint {}", Shortened(taint.key, 80));
     }
   }
-  lacks.substance = GpuLack(node, pool, catalogue);
+  missing.substance = MissingGpus(node, pool, catalogue);
   for (const auto& [name, amount] : pool.resources) {
     const auto found = node.allocatable.find(name);
     const Quantity has = found == node.allocatable.end() ? Quantity() : found->second;
-    if (has >= LeastOf(pool, name, amount) || !lacks.substance.empty()) continue;
-    lacks.substance = fmt::format("has {} of {} for pods, but the pool requires {}", has.ToString(),
-                                  name, amount.ToString());
+    if (has >= LeastOf(pool, name, amount) || !missing.substance.empty()) continue;
+    missing.substance = fmt::format("has {} of {} for pods, but the pool requires {}",
+                                    has.ToString(), name, amount.ToString());
   }
-  return lacks;
+  return missing;
 }
 
-const NodeLacks& KnownLacks::Of(const std::shared_ptr<const cluster::Node>& node,
-                                const std::shared_ptr<const NodePool>& pool) {
+const MissingRequirements& MissingRequirementsCache::Of(
+    const std::shared_ptr<const cluster::Node>& node, const std::shared_ptr<const NodePool>& pool) {
   Known& known = known_[node->meta.name];
   known.round = round_;
-  if (known.node == node && known.pool == pool) return known.lacks;
+  if (known.node == node && known.pool == pool) return known.missing;
   ++reads_;
   known.node = node;
   known.pool = pool;
-  known.lacks = LacksOf(*node, *pool, catalogue_);
-  return known.lacks;
+  known.missing = MissingRequirementsOf(*node, *pool, catalogue_);
+  return known.missing;
 }
 
-void KnownLacks::Forget() {
+void MissingRequirementsCache::Forget() {
   std::erase_if(known_, [&](const auto& one) { return one.second.round != round_; });
   ++round_;
 }
 
-PoolState StateOf(const PoolSeen& seen, const PoolPatience& patience, Time now) {
+PoolState StateOf(const PoolSeen& seen, const PoolTimeouts& timeouts, Time now) {
   const NodePool& pool = *seen.pool;
   PoolState state;
   PoolStatus& status = state.status;
-  status = Believable(pool, patience, now);
+  status = Believable(pool, timeouts, now);
   status.nodes = seen.nodes.Present();
   if (seen.wanted) status.wanted = std::clamp(*seen.wanted, 0, INT32_MAX);
   // Clamped: a webhook or scale object may report any number.
   int missing = std::clamp(status.wanted - seen.nodes.Present(), 0, cluster::kMaxPoolNodes);
-  if (seen.wanted && UpdateFailures(seen, missing, patience, now, state)) missing = 0;
+  if (seen.wanted && UpdateFailures(seen, missing, timeouts, now, state)) missing = 0;
   if (pool.learns) status.learned = pool.learned;
   status.ready = ReadyOf(seen, status);
   const Condition* known = cluster::FindCondition(pool.conditions, kPoolReady);

@@ -1,7 +1,7 @@
 // Derives the state of a node pool: existing nodes, starting nodes, whether more nodes may be
 // requested, and the status to write.
 //
-//   const PoolState state = StateOf({pool, nodes, wanted, error}, patience, now);
+//   const PoolState state = StateOf({pool, nodes, wanted, error}, timeouts, now);
 //   const Json patch = PoolStatusPatch(*pool, state.status);   // null: nothing changed
 //   if (state.write_back) ...   // reduce the wanted count: late nodes are no longer expected
 //
@@ -30,33 +30,33 @@
 
 namespace nos::controllers {
 
-struct PoolPatience {
+struct PoolTimeouts {
   Duration min_timeout{};  // no node is late before this time
   Duration backoff{};      // doubles with each failure in a row
   Duration max_backoff{};  // upper limit of backoff
 };
 // How long the pool's nodes are awaited.
-Duration PatienceOf(const cluster::NodePool& pool, const PoolPatience& patience);
+Duration ProvisionTimeoutOf(const cluster::NodePool& pool, const PoolTimeouts& timeouts);
 
 // Differences between a node and the description in its pool.
-struct NodeLacks {
+struct MissingRequirements {
   std::string readiness;  // "is not Ready", "has the taint a.b/c"; "": it accepts pods
   std::string substance;  // "has 0 of nvidia.com/gpu, but the pool requires 8"; "": complete
   bool Any() const { return !readiness.empty() || !substance.empty(); }
 };
-NodeLacks LacksOf(const cluster::Node& node, const cluster::NodePool& pool,
-                  const gpu::Catalogue& catalogue);
+MissingRequirements MissingRequirementsOf(const cluster::Node& node, const cluster::NodePool& pool,
+                                          const gpu::Catalogue& catalogue);
 
-// Caches LacksOf per version of a node and its pool: few of thousands of nodes change between two
-// calls.
-class KnownLacks {
+// Caches MissingRequirementsOf per version of a node and its pool: few of thousands of nodes change
+// between two calls.
+class MissingRequirementsCache {
  public:
   // `catalogue` must outlive this
-  explicit KnownLacks(const gpu::Catalogue& catalogue) : catalogue_(catalogue) {}
+  explicit MissingRequirementsCache(const gpu::Catalogue& catalogue) : catalogue_(catalogue) {}
 
   // The reference is valid until Forget.
-  const NodeLacks& Of(const std::shared_ptr<const cluster::Node>& node,
-                      const std::shared_ptr<const cluster::NodePool>& pool);
+  const MissingRequirements& Of(const std::shared_ptr<const cluster::Node>& node,
+                                const std::shared_ptr<const cluster::NodePool>& pool);
   // Drops entries that were not requested since the last call of Forget.
   void Forget();
   uint64_t reads() const { return reads_; }  // computed entries so far
@@ -66,7 +66,7 @@ class KnownLacks {
     // Shared pointers, so that a new version cannot get the address of an old one and match it.
     std::shared_ptr<const cluster::Node> node;
     std::shared_ptr<const cluster::NodePool> pool;
-    NodeLacks lacks;
+    MissingRequirements missing;
     uint64_t round = 0;
   };
   const gpu::Catalogue& catalogue_;
@@ -115,7 +115,7 @@ struct PoolState {
   bool failed = false;                // it is closed now and was open before
 };
 
-PoolState StateOf(const PoolSeen& seen, const PoolPatience& patience, Time now);
+PoolState StateOf(const PoolSeen& seen, const PoolTimeouts& timeouts, Time now);
 
 // The merge patch for the status of `known`; null if nothing changes.
 Json PoolStatusPatch(const cluster::NodePool& known, const PoolStatus& wanted);

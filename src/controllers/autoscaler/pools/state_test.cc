@@ -11,7 +11,7 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr PoolPatience kPatience{minutes(2), minutes(5), hours(1)};
+constexpr PoolTimeouts kTimeouts{minutes(2), minutes(5), hours(1)};
 
 class PoolStateTest : public ::testing::Test {
  protected:
@@ -26,7 +26,7 @@ class PoolStateTest : public ::testing::Test {
   PoolState Look(std::optional<int32_t> wanted, Status error = {}) {
     const PoolState state = StateOf(
         {std::make_shared<const cluster::NodePool>(pool_), nodes_, wanted, std::move(error), ""},
-        kPatience, now_);
+        kTimeouts, now_);
     pool_.nodes = state.status.nodes;
     pool_.wanted = state.status.wanted;
     pool_.asked = state.status.asked;
@@ -287,7 +287,7 @@ TEST_F(PoolStateTest, ClockThatJumpsBackDoesNotKeepPoolClosed) {
 TEST_F(PoolStateTest, PatchContainsOnlyChangedFields) {
   const PoolState first =
       StateOf({std::make_shared<const cluster::NodePool>(pool_), nodes_, 0, Status::Ok(), ""},
-              kPatience, now_);
+              kTimeouts, now_);
   const Json patch = PoolStatusPatch(pool_, first.status);
   EXPECT_NE(Find(patch, "status", "nodes"), nullptr) << "zeros are shown, too";
   Look(0);
@@ -307,33 +307,35 @@ TEST_F(PoolStateTest, DoesNotWriteSameErrorWithOtherText) {
   Look(1, Status(Code::kUnavailable, "port 1"));
   const PoolState other = StateOf({std::make_shared<const cluster::NodePool>(pool_), nodes_, 1,
                                    Status(Code::kUnavailable, "port 2"), ""},
-                                  kPatience, now_);
+                                  kTimeouts, now_);
   EXPECT_TRUE(PoolStatusPatch(pool_, other.status).is_null());
 }
 
-class NodeLacksTest : public ::testing::Test {
+class MissingRequirementsTest : public ::testing::Test {
  protected:
-  NodeLacksTest() {
+  MissingRequirementsTest() {
     pool_.resources = {{"cpu", Quantity::FromValue(8)}};
     pool_.taints = {{"nvidia.com/gpu", "", "NoSchedule"}};
     node_.conditions = {{"Ready", "True", "", "", {}}};
     node_.taints = pool_.taints;
     node_.allocatable = {{"cpu", Quantity::FromValue(8)}};
   }
-  NodeLacks ResourceShortfall() const { return LacksOf(node_, pool_, gpu::Catalogue::Builtin()); }
+  MissingRequirements ResourceShortfall() const {
+    return MissingRequirementsOf(node_, pool_, gpu::Catalogue::Builtin());
+  }
 
   cluster::NodePool pool_;
   cluster::Node node_;
 };
 
-TEST_F(NodeLacksTest, NoneIfNodeMatchesPool) {
+TEST_F(MissingRequirementsTest, NoneIfNodeMatchesPool) {
   EXPECT_FALSE(ResourceShortfall().Any())
       << ResourceShortfall().readiness << ResourceShortfall().substance;
   node_.taints.push_back({"node.kubernetes.io/unschedulable", "", "NoSchedule"});
   EXPECT_FALSE(ResourceShortfall().Any()) << "a cordon does not make it a wrong node";
 }
 
-TEST_F(NodeLacksTest, ReportsTaintAndMissingReadiness) {
+TEST_F(MissingRequirementsTest, ReportsTaintAndMissingReadiness) {
   node_.taints.push_back({"example.com/starting", "", "NoSchedule"});
   EXPECT_EQ(ResourceShortfall().readiness, "has the taint example.com/starting");
   node_.taints.pop_back();
@@ -342,7 +344,7 @@ TEST_F(NodeLacksTest, ReportsTaintAndMissingReadiness) {
   EXPECT_EQ(ResourceShortfall().substance, "");
 }
 
-TEST_F(NodeLacksTest, ReportsMissingResourcesAndGpus) {
+TEST_F(MissingRequirementsTest, ReportsMissingResourcesAndGpus) {
   node_.allocatable["cpu"] = Quantity::FromValue(4);
   EXPECT_EQ(ResourceShortfall().substance, "has 4 of cpu for pods, but the pool requires 8");
   node_.allocatable["cpu"] = Quantity::FromValue(8);
@@ -355,7 +357,7 @@ TEST_F(NodeLacksTest, ReportsMissingResourcesAndGpus) {
   EXPECT_EQ(ResourceShortfall().substance, "has NVIDIA-A30, but the pool requires A100-40GB");
 }
 
-TEST_F(NodeLacksTest, ReportsGpusThatNoAgentHasReported) {
+TEST_F(MissingRequirementsTest, ReportsGpusThatNoAgentHasReported) {
   pool_.gpu.model = "A100-40GB";
   pool_.gpu.count = 1;
   pool_.gpu.partitioning = cluster::SharingMode::kMig;
@@ -368,8 +370,8 @@ TEST_F(NodeLacksTest, ReportsGpusThatNoAgentHasReported) {
   EXPECT_FALSE(ResourceShortfall().Any()) << ResourceShortfall().substance;
 }
 
-TEST_F(NodeLacksTest, AreComputedOncePerVersionOfNodeAndPool) {
-  KnownLacks known(gpu::Catalogue::Builtin());
+TEST_F(MissingRequirementsTest, AreComputedOncePerVersionOfNodeAndPool) {
+  MissingRequirementsCache known(gpu::Catalogue::Builtin());
   const auto as_it_is = [](const auto& object) {
     return std::make_shared<const std::decay_t<decltype(object)>>(object);
   };

@@ -169,7 +169,7 @@ void Evictor::Send(const Eviction& eviction, Results& results, kube::Client& cli
     deleted = client.Delete(kube::kPods, victim.meta.ns, victim.meta.name, options);
   }
   if (deleted.ok() || deleted.code() == Code::kNotFound) {
-    Log(LogLevel::kInfo, "Evicting Pod for a Pod of higher priority or with a quota guarantee",
+    Log(LogLevel::kInfo, "evicting Pod for a Pod of higher priority or with a quota guarantee",
         {{"pod", victim.Key()}, {"for", preemptor.Key()}, {"node", eviction.node}});
     results.events.Put(
         {.pod = eviction.victim,

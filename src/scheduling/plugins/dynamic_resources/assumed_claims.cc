@@ -73,7 +73,7 @@ Progress CheckConditions(const ResourceClaim& claim, const dra::Allocation& allo
   for (const dra::AllocatedDevice& device : allocation.devices) {
     for (const std::string& type : device.binding_conditions) {
       if (IsTrue(claim, device, type)) continue;
-      progress = {Progress::Kind::kWaits, "WaitsForDevices",
+      progress = {Progress::Kind::kWaits, codes::kWaitsForDevices,
                   fmt::format("device \"{}\" of resourceclaim \"{}\": condition {} is not true yet",
                               device.device.str(), claim.Key(), type)};
     }
@@ -162,7 +162,7 @@ Progress FollowGang(AssumedClaims& assumed, const cluster::Pod& pod,
   Progress progress;
   const auto wait = [&progress](std::string message) {
     progress.kind = Progress::Kind::kWaits;
-    progress.code = "WaitsForDevices";
+    progress.code = codes::kWaitsForDevices;
     progress.message = std::move(message);
   };
   for (AssumedClaims::Change& change : assumed.changes) {
@@ -213,7 +213,8 @@ codec::ApiRequest StatusWrite(const ResourceClaim& claim, const std::string& ver
 Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
                      const cluster::ClusterContext& around, const WrittenVersions* versions,
                      Time now, Duration patience) {
-  Progress writes{Progress::Kind::kWaits, "WaitsForDevices", "resourceclaims are being written"};
+  Progress writes{Progress::Kind::kWaits, codes::kWaitsForDevices,
+                  "resourceclaims are being written"};
   if (assumed.stage == AssumedClaims::Stage::kNew) {
     assumed.stage = AssumedClaims::Stage::kProtected;
     writes.writes = ProtectWrites(assumed, pod);
@@ -230,7 +231,7 @@ Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
     if (!HasConditions(change.allocation)) continue;
     const ResourceClaim* claim = around.device_claims.Find(change.claim->Key());
     if (claim == nullptr && change.creates()) {
-      waits = {Progress::Kind::kWaits, "WaitsForDevices",
+      waits = {Progress::Kind::kWaits, codes::kWaitsForDevices,
                fmt::format("resourceclaim \"{}\" was created", change.claim->Key())};
       continue;
     }
@@ -244,7 +245,7 @@ Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
   if (waits.kind == Progress::Kind::kReady) return waits;
   if (!assumed.until) assumed.until = now + patience;
   if (now >= *assumed.until) {
-    return {Progress::Kind::kFailed, "DeviceBindingTimeout",
+    return {Progress::Kind::kFailed, codes::kDeviceBindingTimeout,
             fmt::format("{}, after {} s", waits.message,
                         std::chrono::duration_cast<std::chrono::seconds>(patience).count())};
   }

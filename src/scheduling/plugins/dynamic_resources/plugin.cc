@@ -311,7 +311,7 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
   if (!wanted.claims.leftover.fits()) return wanted.claims.leftover;
   const cluster::NodeInfo* info = snapshot.Find(node);
   if (info == nullptr) {
-    return Verdict::Unresolvable("NodeNotFound", fmt::format("node \"{}\" is gone", node));
+    return Verdict::Unresolvable(NodeNotFound(node));
   }
   if (!ReachDevices(wanted.claims, *info->node)) {
     return NotOnNode();

@@ -143,7 +143,7 @@ Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& po
     std::vector<std::string> names;
     if (shortfall.resource == cluster::kUnknownResource) names = UnknownThatCount(pod);
     for (const std::string& name : names) {
-      verdict.more.push_back({codes::kInsufficientResource, "Insufficient " + name});
+      verdict.more.push_back(Insufficient(name));
     }
     if (names.empty()) verdict.more.push_back(ReasonOf(shortfall, node));
     if (shortfall.hopeless) verdict.kind = Verdict::Kind::kUnresolvable;

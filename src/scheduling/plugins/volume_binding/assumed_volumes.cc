@@ -261,10 +261,11 @@ Progress CheckVolumes(const AssumedVolumes& assumed, std::string_view node,
     }
   }
   if (finding.kind == Finding::Kind::kFailed) {
-    return {Progress::Kind::kFailed, "VolumeBindingFailed", "binding volumes: " + finding.message};
+    return {Progress::Kind::kFailed, codes::kVolumeBindingFailed,
+            "binding volumes: " + finding.message};
   }
   if (finding.kind == Finding::Kind::kBound) return {};
-  Progress waits{Progress::Kind::kWaits, "WaitsForVolumes", std::move(finding.message)};
+  Progress waits{Progress::Kind::kWaits, codes::kWaitsForVolumes, std::move(finding.message)};
   if (!assumed.written) waits.writes = WritesOf(assumed);
   return waits;
 }

@@ -115,7 +115,7 @@ Verdict VolumeBinding::Reserve(const Pod& pod, std::string_view node,
   if (const auto* verdict = std::get_if<Verdict>(&found)) return *verdict;
   const cluster::NodeInfo* info = snapshot.Find(node);
   if (info == nullptr) {
-    return Verdict::Unresolvable("NodeNotFound", fmt::format("node \"{}\" is gone", node));
+    return Verdict::Unresolvable(NodeNotFound(node));
   }
   VolumeChoice choice;
   Verdict verdict = ChooseVolumes(std::get<WantedVolumes>(found), *info->node, &choice);
@@ -143,7 +143,7 @@ Progress VolumeBinding::PreBind(const Pod&, std::string_view node,
   Progress progress = CheckVolumes(*assumed, node, snapshot);
   if (progress.kind != Progress::Kind::kWaits) return progress;
   if (now >= *assumed->until) {
-    return {Progress::Kind::kFailed, "VolumeBindingTimeout",
+    return {Progress::Kind::kFailed, codes::kVolumeBindingTimeout,
             fmt::format("binding volumes: context deadline exceeded ({} s): {}",
                         std::chrono::duration_cast<std::chrono::seconds>(patience_).count(),
                         progress.message)};

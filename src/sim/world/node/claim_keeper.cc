@@ -49,12 +49,12 @@ bool IsAllocated(const Json& claim) {
 
 // generateName of the real controller: both names are shortened alike if they are too long.
 std::string NamePrefix(const std::string& pod, const std::string& reference) {
-  constexpr size_t kMost = 57;  // leaves six characters for "-" and the suffix
+  constexpr size_t kMax = 57;  // leaves six characters for "-" and the suffix
   std::string prefix = pod + "-" + reference + "-";
   const size_t size = prefix.size();
-  if (size <= kMost) return prefix;
-  return pod.substr(0, pod.size() * kMost / size) + "-" +
-         reference.substr(0, reference.size() * kMost / size);
+  if (size <= kMax) return prefix;
+  return pod.substr(0, pod.size() * kMax / size) + "-" +
+         reference.substr(0, reference.size() * kMax / size);
 }
 
 }  // namespace
