@@ -65,12 +65,12 @@ TEST_F(RecorderTest, AcknowledgesRepeatedEnvelopeWithoutChange) {
 TEST_F(RecorderTest, CountsNodesWhoseAgentsAreSilent) {
   const auto lines = [&] {
     recorder_->Report();
-    std::vector<std::string> lines;
+    std::vector<std::string> found;
     std::istringstream text(metrics_.Text());
     for (std::string line; std::getline(text, line);) {
-      if (line.starts_with("nos_telemetry_nodes{")) lines.push_back(line);
+      if (line.starts_with("nos_telemetry_nodes{")) found.push_back(line);
     }
-    return lines;
+    return found;
   };
   using Lines = std::vector<std::string>;
   Open();
