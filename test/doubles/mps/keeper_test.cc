@@ -38,8 +38,7 @@ class MpsKeeperTest : public testing::Test {
     options_.folder = keeper_options_.folder;
     options_.log_folder = keeper_options_.log_folder;
     options_.keeper = keeper_options_.socket;
-    options_.daemon.first_pause = std::chrono::milliseconds(1);
-    options_.daemon.longest_pause = std::chrono::milliseconds(20);
+    options_.daemon.pauses = {std::chrono::milliseconds(1), std::chrono::milliseconds(20)};
     options_.daemon.answer_within = options_.daemon.start_within = kLong;
     options_.daemon.on_change = [this] {
       const std::scoped_lock lock(mutex_);
