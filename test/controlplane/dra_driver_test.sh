@@ -185,9 +185,10 @@ running other
 expect "^share 0=3072M 0\$" log_of other
 expect "@$its_start half,other\$" holders
 daemon=$(cat "$work"/mps/MIG-*/nvidia-cuda-mps-control.pid)
+registered=$(grep -c 'registered DRA driver with kubelet' "$work/agent.log")
 kill -9 "${pid[agent]}"
 start_agent
-within 60 grep -q 'registered DRA driver with kubelet' <(tail -n +"$(grep -n 'nos agent' "$work/agent.log" | tail -n 1 | cut -d: -f1)" "$work/agent.log")
+within 60 bash -c "[ \"\$(grep -c 'registered DRA driver with kubelet' $work/agent.log)\" -gt $registered ]"
 [ "$(cat "$work"/mps/MIG-*/nvidia-cuda-mps-control.pid)" = "$daemon" ] || fail "the agent's end ended the daemon"
 gone half
 kill -0 "$daemon" || fail "the daemon ended with one of two shares"
@@ -217,15 +218,15 @@ expect "^share 0=30720M 0\$" log_of left
 expect '^3$' jq '.gpus[0].computeMode' "$work/gpus.json"
 gone left
 gone right
-claim_pod all 7g.80gb
-running all
+claim_pod again 7g.80gb
+running again
 
 say "the node returns to the device plugin once no claim has a device"
 expect labeled k label node "$node" nos.nebuly.com/device-interface-
 within 60 bash -c "! '$kubectl' get resourceslices -o name | grep ."
 [ "$(k get node "$node" -o 'jsonpath={.status.allocatable.nvidia\.com/mig-7g\.80gb}')" != 1 ] || fail "the device of a claim is offered"
-running all
-gone all
+running again
+gone again
 plan 1 1g.10gb@0
 allocatable 1g.10gb 1
 sleeper_pod plugin nvidia.com/mig-1g.10gb
