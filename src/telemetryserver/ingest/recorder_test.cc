@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "base/random.h"
@@ -70,6 +71,7 @@ TEST_F(RecorderTest, CountsNodesWhoseAgentsAreSilent) {
     for (std::string line; std::getline(text, line);) {
       if (line.starts_with("nos_telemetry_nodes{")) found.push_back(line);
     }
+    std::ranges::sort(found);
     return found;
   };
   using Lines = std::vector<std::string>;
