@@ -299,7 +299,7 @@ if [ -n "${2:-}" ]; then
   only telemetry --set telemetry.enabled=true "${changed[@]}" >"$work/rendered.yaml" || fail "render telemetry"
   config "$work/rendered.yaml" TelemetryConfig | sed "s|/etc/nos/known_mig_geometries.yaml|$work/none.yaml|" \
     >"$work/config.yaml"
-  expect "knownMigGeometriesFile: $work/none.yaml" begins "$2/nos" telemetry --print-config
+  expect "knownMigGeometriesFile: .$work/none.yaml" begins "$2/nos" telemetry --print-config
   refuse "$work/none.yaml" begins "$2/nos" telemetry
 fi
 echo ok
