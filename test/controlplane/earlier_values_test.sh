@@ -38,8 +38,11 @@ for node in "${nodes[@]}"; do
 done
 expect '512Mi' k get deployment nos-gpu-partitioner -n "$system" -o jsonpath='{.spec.template.spec.containers[0].resources.limits}'
 
+# One after the other: kube-scheduler would take a slice that nos scheduler has made for its pod.
 say "pods of both schedulers get slices, on nodes with either label"
-expect created from "$(pod whole-1 1 7g.80gb)$(pod whole-2 1 7g.80gb nos-scheduler)" k create
+expect created from "$(pod whole-1 1 7g.80gb)" k create
+wait_running whole-1
+expect created from "$(pod whole-2 1 7g.80gb nos-scheduler)" k create
 wait_running whole-1 whole-2
 
 say "the geometry that no GPU can have is ignored, and said"
