@@ -124,7 +124,7 @@ TEST_P(RenamedKeysTest, ReadsOldKeyIntoNewFieldWithWarning) {
     EXPECT_THAT(warnings, ElementsAre(fmt::format("{} is deprecated: use {}",
                                                   PathOf(key, key.old_key), PathOf(key, key.key))));
     for (const RenamedKey& after : KeysOf(describe)) {
-      if (after.key != key.key) continue;
+      if (PathOf(after, after.key) != PathOf(key, key.key)) continue;
       EXPECT_EQ(after.value, key.another) << key.key;
     }
   }
