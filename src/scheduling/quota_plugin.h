@@ -1,6 +1,9 @@
 // The plugin that enforces elastic quotas, as the engine, preemption and explanations see it.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "quota/charge.h"
 #include "quota/entitlement.h"
 #include "scheduling/plugin.h"
@@ -10,6 +13,8 @@ namespace nos::scheduling {
 struct QuotaOptions {
   quota::ChargeRules charges;
   quota::ReclaimRules reclaim;
+  // No pod in these namespaces is evicted for a quota.
+  std::set<std::string> exempt_namespaces = {"kube-system"};
 };
 
 class QuotaPlugin : public virtual Plugin {

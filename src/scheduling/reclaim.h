@@ -159,7 +159,9 @@ class Reclaim final : public EvictionRule {
 // Order of victims if either would do: lower priority first, then younger.
 bool IsLessImportant(const cluster::Pod& a, const cluster::Pod& b);
 
-// The pod is critical to the cluster, or its owner restarts it at once on the same node.
-bool IsSystemPod(const cluster::Pod& pod);
+// No claimant with a quota evicts the pod. Its namespace is exempt, or it has no quota and is
+// critical to the cluster or restarted by its owner at once on the same node. Tenants can write such
+// owners and priorities, so these do not count under a quota.
+bool IsExempt(const cluster::Pod& pod, bool has_quota, const QuotaOptions& options);
 
 }  // namespace nos::scheduling

@@ -132,6 +132,19 @@ void ReadNames(const ConfigValue& from, bool groups, std::set<std::string, std::
   });
 }
 
+void ReadNamespaces(const ConfigValue& from, std::set<std::string>& to) {
+  if (!from.Present()) return;
+  to.clear();
+  from.Elements([&](const ConfigValue& element) {
+    std::string name;
+    element.Read(name);
+    if (!IsDnsLabel(name)) {
+      return element.Fail(fmt::format("'{}' is not the name of a namespace", name));
+    }
+    to.insert(std::move(name));
+  });
+}
+
 void CheckExpression(const ConfigValue& at, const SelectorRequirement& requirement) {
   const std::string& op = requirement.op;
   const size_t values = requirement.values.size();
@@ -355,7 +368,9 @@ QuotaOptions ReadQuotaArguments(const ConfigValue& args) {
                    [&](const ConfigValue& value) {
                      ReadRange(value, int64_t{0}, kMaxGb, to.charges.gpu_memory_gb);
                    }),
-                At("reclaimFromPodsWithoutQuota", to.reclaim.from_pods_without_quota));
+                At("reclaimFromPodsWithoutQuota", to.reclaim.from_pods_without_quota),
+                At("reclaimExemptNamespaces",
+                   [&](const ConfigValue& list) { ReadNamespaces(list, to.exempt_namespaces); }));
   return to;
 }
 

@@ -157,5 +157,24 @@ addedAffinity:
   EXPECT_EQ(problems, Problems());
 }
 
+TEST(ArgumentsTest, ReadsRulesOfReclaim) {
+  Problems problems;
+  const QuotaOptions defaults = Read(&ReadQuotaArguments, "", problems);
+  EXPECT_EQ(defaults.exempt_namespaces, std::set<std::string>{"kube-system"});
+  EXPECT_TRUE(defaults.reclaim.from_pods_without_quota);
+  const QuotaOptions options =
+      Read(&ReadQuotaArguments,
+           "{reclaimFromPodsWithoutQuota: false, reclaimExemptNamespaces: [infra, gpu-operator]}",
+           problems);
+  EXPECT_EQ(options.exempt_namespaces, (std::set<std::string>{"infra", "gpu-operator"}));
+  EXPECT_FALSE(options.reclaim.from_pods_without_quota);
+  EXPECT_TRUE(Read(&ReadQuotaArguments, "reclaimExemptNamespaces: []", problems)
+                  .exempt_namespaces.empty());
+  EXPECT_EQ(problems, Problems());
+  (void)Read(&ReadQuotaArguments, "reclaimExemptNamespaces: [infra, a/b]", problems);
+  EXPECT_EQ(problems, Problems{"args.reclaimExemptNamespaces[1]: 'a/b' is not the name of a "
+                               "namespace"});
+}
+
 }  // namespace
 }  // namespace nos::scheduling
