@@ -1,6 +1,5 @@
 // Pods that are not evicted for a quota, or not yet: gangs, exempt pods, and any pod while GPUs can
 // be partitioned instead.
-#include "codec/yaml.h"
 #include "controllers/scheduler/quota_fixture_test.h"
 
 namespace nos::controllers {
@@ -82,17 +81,7 @@ TEST_F(SchedulerSparesTest, DoesNotEvictPodOfKubeSystem) {
 }
 
 TEST_F(SchedulerSparesTest, DoesNotEvictPodOfExemptNamespace) {
-  const auto file = scheduling::ReadConfiguration(ParseYaml(R"(
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- pluginConfig: [{name: CapacityScheduling, args: {reclaimExemptNamespaces: [a]}}]
-)")
-                                                      ->front());
-  ASSERT_TRUE(file.ok()) << file.status().message();
-  End();
-  framework_ = file->profiles.front().framework;
-  Restart();
+  UseQuotaArguments("{reclaimExemptNamespaces: [a]}");
   FillBeside("a", "", 0);
   EXPECT_EQ(At("a/last"), "n");
   EXPECT_EQ(At("b/q"), "");

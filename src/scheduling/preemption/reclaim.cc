@@ -268,15 +268,15 @@ quota::Holding Reclaim::HoldingOf(const EvictionUnit& unit) const {
     if (const quota::Amounts* charge = ledger_.ChargeOf(key)) holding.charge.Add(*charge);
     holding.priority = std::max(holding.priority, pod->priority);
     holding.over_quota = holding.over_quota || ledger_.IsOverQuota(key);
-    holding.is_exempt =
-        holding.is_exempt || IsExempt(*pod, holding.account.has_value(), options_);
+    holding.is_exempt = holding.is_exempt || IsExempt(*pod, holding.account.has_value(), options_);
   }
   return holding;
 }
 
 bool Reclaim::IsGone(const EvictionUnit& unit) const {
   return std::ranges::any_of(unit, [&](const Pod& pod) {
-    return pod->meta.deleted || gone_.contains(pod->Key()) || spared_.contains(pod->Key()) ||
+    const bool ends = pod->meta.deleted && *pod->meta.deleted <= latest_end_;
+    return ends || gone_.contains(pod->Key()) || spared_.contains(pod->Key()) ||
            pod->Key() == pod_->Key();
   });
 }

@@ -362,15 +362,21 @@ PreemptionOptions ReadPreemptionArguments(const ConfigValue& args) {
 
 QuotaOptions ReadQuotaArguments(const ConfigValue& args) {
   constexpr int64_t kMaxGb = 1'000'000;
+  constexpr int64_t kYear = int64_t{365} * 24 * 3600;
   QuotaOptions to;
-  ReadArguments(args, "CapacitySchedulingArgs",
-                At("nvidiaGpuResourceMemoryGB",
-                   [&](const ConfigValue& value) {
-                     ReadRange(value, int64_t{0}, kMaxGb, to.charges.gpu_memory_gb);
-                   }),
-                At("reclaimFromPodsWithoutQuota", to.reclaim.from_pods_without_quota),
-                At("reclaimExemptNamespaces",
-                   [&](const ConfigValue& list) { ReadNamespaces(list, to.exempt_namespaces); }));
+  int64_t max_grace = std::chrono::floor<std::chrono::seconds>(to.max_grace).count();
+  ReadArguments(
+      args, "CapacitySchedulingArgs",
+      At("nvidiaGpuResourceMemoryGB",
+         [&](const ConfigValue& value) {
+           ReadRange(value, int64_t{0}, kMaxGb, to.charges.gpu_memory_gb);
+         }),
+      At("reclaimFromPodsWithoutQuota", to.reclaim.from_pods_without_quota),
+      At("reclaimMaxGracePeriodSeconds",
+         [&](const ConfigValue& value) { ReadRange(value, int64_t{1}, kYear, max_grace); }),
+      At("reclaimExemptNamespaces",
+         [&](const ConfigValue& list) { ReadNamespaces(list, to.exempt_namespaces); }));
+  to.max_grace = std::chrono::seconds(max_grace);
   return to;
 }
 
