@@ -38,6 +38,12 @@ TEST(ProcessTest, KillsProgramAfterTimeLimit) {
   EXPECT_EQ(end.status().message(), "/bin/sh has not ended within 0.1 s");
 }
 
+TEST(ProcessTest, KillsProgramThatClosesItsOutputAndLivesOn) {
+  const auto end = RunProgram(Shell("exec >&- 2>&-; exec sleep 1000"),
+                              {.within = std::chrono::milliseconds(100)});
+  EXPECT_EQ(end.status().code(), Code::kDeadline);
+}
+
 TEST(ProcessTest, KillsProgramWithTooMuchOutput) {
   const auto end = RunProgram(Shell("exec yes"), {.within = kLong, .max_output = 10});
   EXPECT_EQ(end.status().code(), Code::kExhausted);

@@ -152,5 +152,31 @@ TEST(YamlTest, RefusesAliasBombs) {
   EXPECT_FALSE(ParseYaml(text).ok());
 }
 
+std::string ManyAliases(const std::string& before, const std::string& alias) {
+  std::string text = "a: &a " + std::string(131'000, 'x') + "\nb:\n";
+  for (int i = 0; i < 43'700; ++i) text += before + alias + "\n";
+  return text;
+}
+
+// 131 kB of text that 262 kB of aliases would expand to 5.7 GB.
+TEST(YamlTest, RefusesAliasesOfLongText) {
+  const Status values = ParseYaml(ManyAliases("- ", "*a")).status();
+  EXPECT_EQ(values.code(), Code::kInvalid);
+  EXPECT_EQ(values.message(),
+            "YAML document 1, line 31, column 3: its aliases expand to too much text");
+  const Status keys = ParseYaml(ManyAliases("- ", "{*a : 1}")).status();
+  EXPECT_EQ(keys.code(), Code::kInvalid);
+  EXPECT_EQ(keys.message(),
+            "YAML document 1, line 47, column 4: its aliases expand to too much text");
+}
+
+TEST(YamlTest, ExpandsOrdinaryAliases) {
+  std::string text = "a: &a {image: example/any, args: [one, two, three]}\nb:\n";
+  for (int i = 0; i < 1000; ++i) text += "- *a\n";
+  const auto documents = ParseYaml(text);
+  ASSERT_TRUE(documents.ok()) << documents.status().message();
+  EXPECT_EQ(documents->front().at("b").get_array().size(), 1000u);
+}
+
 }  // namespace
 }  // namespace nos

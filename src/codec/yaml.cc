@@ -23,8 +23,10 @@ namespace {
 constexpr size_t kMaxDepth = 100;
 // The value's keys are merged into the mapping where it does not have them (yaml.org/type/merge).
 constexpr std::string_view kMergeKey = "<<";
-// Without aliases a document holds fewer values than bytes, so only aliased values need a limit.
-constexpr size_t kMaxAliasedValues = 1'000'000;
+// Without aliases a document's size is proportional to its text, so only copies need a limit: so
+// many bytes, and kCopiedPerByte more for each byte of text.
+constexpr size_t kCopied = size_t{1} << 20;
+constexpr size_t kCopiedPerByte = 8;
 
 // Thrown and caught inside this file only, because yaml-cpp itself reports by exceptions.
 struct Refused {
@@ -78,13 +80,18 @@ Json FromPlain(const std::string& text) {
   return number.is_null() ? Json(boost::json::string(text)) : number;
 }
 
-// A finished value, or one under construction. `count` is the number of values in it, `depth` the
-// levels below it.
+// A finished value, or one under construction. `bytes` is the memory that a copy of it takes,
+// about; `depth` the levels below it.
 struct Sized {
   Json value;
-  size_t count = 1;
+  size_t bytes = sizeof(Json);
   size_t depth = 0;
 };
+
+Sized SizedOf(Json scalar) {
+  const size_t text = scalar.is_string() ? scalar.get_string().size() : 0;
+  return {std::move(scalar), sizeof(Json) + text};
+}
 
 // Turns the parser's events into JSON, one document after another. (YAML::LoadAll would build a
 // graph of nodes first, and does not end when text follows a flow-style document.)
@@ -113,22 +120,22 @@ class Builder final : public YAML::EventHandler {
                 const std::string& text) override {
     if (!IsUtf8(text)) throw Refused{mark, Path() + "is not UTF-8 text"};
     if (ExpectsKey()) {
-      if (anchor != 0) Remember(mark, anchor, {boost::json::string(text)});
+      if (anchor != 0) Remember(mark, anchor, SizedOf(boost::json::string(text)));
       SetKey(mark, text);
       open_.back().merges = tag == "?" && text == kMergeKey;
     } else {
-      Add(mark, anchor, {tag == "?" ? FromPlain(text) : Json(boost::json::string(text))});
+      Add(mark, anchor, SizedOf(tag == "?" ? FromPlain(text) : Json(boost::json::string(text))));
     }
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto it = anchors_.find(anchor);
     if (it == anchors_.end()) throw Refused{mark, "an alias may not refer to what contains it"};
+    Spend(mark, it->second.bytes);
     if (ExpectsKey()) {
       if (!it->second.value.is_string()) throw Refused{mark, "a key must be a scalar"};
       SetKey(mark, std::string(View(it->second.value.get_string())));
     } else {
-      Spend(mark, it->second.count);
       Add(mark, 0, it->second);
     }
   }
@@ -175,15 +182,16 @@ class Builder final : public YAML::EventHandler {
       throw Refused{mark, fmt::format("the key '{}' is already in this mapping", key)};
     }
     map.key = key;
+    map.made.bytes += key.size();
   }
 
-  void Spend(const YAML::Mark& mark, size_t values) {
-    if (values > budget_) throw Refused{mark, "expands to too many values"};
-    budget_ -= values;
+  void Spend(const YAML::Mark& mark, size_t bytes) {
+    if (bytes > budget_) throw Refused{mark, "its aliases expand to too much text"};
+    budget_ -= bytes;
   }
 
   void Remember(const YAML::Mark& mark, YAML::anchor_t anchor, const Sized& made) {
-    Spend(mark, made.count);
+    Spend(mark, made.bytes);
     anchors_[anchor] = made;
   }
 
@@ -212,7 +220,7 @@ class Builder final : public YAML::EventHandler {
       return;
     }
     Container& parent = open_.back();
-    parent.made.count += made.count;
+    parent.made.bytes += made.bytes;
     parent.made.depth = std::max(parent.made.depth, made.depth + 1);
     if (parent.merges) {
       Merge(mark, std::move(made.value), parent);
@@ -236,7 +244,7 @@ class Builder final : public YAML::EventHandler {
     }
   }
 
-  size_t budget_;  // values that aliases and anchors may still copy
+  size_t budget_;  // bytes that aliases and anchors may still copy
   int last_start_ = -1;
   Json root_;
   std::vector<Container> open_;  // from the outermost inwards
@@ -256,7 +264,7 @@ Result<std::vector<Json>> ParseYaml(std::string_view text) {
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
-    Builder builder(text.size() + kMaxAliasedValues);
+    Builder builder(kCopied + kCopiedPerByte * text.size());
     for (; parser.HandleNextDocument(builder); ++number) {
       Json document = builder.Take();
       if (!document.is_null()) documents.push_back(std::move(document));

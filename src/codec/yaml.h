@@ -12,10 +12,11 @@ namespace nos {
 // Returns all non-empty documents of `text`. Plain scalars become null, booleans, integers or
 // doubles by the YAML 1.2 core schema, but numbers are read as Kubernetes reads them: 0x10 is 16,
 // 010 is 8, 1e1 is the integer 10; quoted scalars stay strings. Aliases are expanded, within a
-// limit of 1 million values, so that a small hostile file cannot exhaust memory. A merge key (<<)
-// adds the keys of other mappings that the mapping itself does not have. Duplicate keys in a
-// mapping are refused, and so is text that is not UTF-8 (JSON could not express it). JSON is
-// accepted too, as a subset of YAML. Error: kInvalid with document (1-based), line and column.
+// limit of 1 MiB and 8 times the size of `text`, so that a small hostile file cannot exhaust
+// memory. A merge key (<<) adds the keys of other mappings that the mapping itself does not have.
+// Duplicate keys in a mapping are refused, and so is text that is not UTF-8 (JSON could not express
+// it). JSON is accepted too, as a subset of YAML. Error: kInvalid with document (1-based), line and
+// column.
 Result<std::vector<Json>> ParseYaml(std::string_view text);
 
 }  // namespace nos

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "base/log.h"
 #include "cluster/gpu_signs.h"
 #include "cluster/pod_end.h"
 #include "controllers/events.h"
@@ -74,8 +75,11 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
                    status_, metrics_),
       gang_bindings_(gangs_, bindings_) {
   for (const auto& [name, profile] : profiles_.all()) {
-    const auto* quotas = profile.framework->quotas();  // all profiles have the same charge rules
-    if (quotas != nullptr) engine_.SetChargeRules(quotas->options().charges);
+    const auto* quotas =
+        profile.framework->quotas();  // in all profiles the same charge rules and grace
+    if (quotas == nullptr) continue;
+    engine_.SetChargeRules(quotas->options().charges);
+    terminating_.SetMaxGrace(quotas->options().max_grace);
   }
   engine_.FollowDevices(std::make_shared<dra::DeviceIndex>(
       dra::Features::All(), std::make_shared<dra::CelExpressions>(), catalogue));
@@ -221,7 +225,7 @@ void Scheduler::ApplyPod(const Pod& before, const Pod& after, Time now) {
 
   // 1. Settle what the scheduler has under way for the pod.
   if (gone || !pending) OnNotPending(known, gone, now);
-  terminating_.OnPod(key, after, successor);
+  terminating_.OnPod(key, after, successor, now);
   gangs_.Set(before, after);
   gang_bindings_.OnPod(before, after, now);
 
@@ -321,12 +325,25 @@ void Scheduler::OnRollback(const BindingCycle::Rollback& rollback, Time now) {
   queue_.Failed(pod, now);
 }
 
-// GPUs in back-off, agents that do not report in time, nominations by other schedulers.
+// GPUs in back-off, agents that do not report in time, victims that do not end in time, nominations
+// by other schedulers.
 void Scheduler::ExpireTimeouts(Time now) {
   ExpireNodeBackoff(now);
   for (const std::string& key : waits_.TakeExpired(now)) TryAgain(key, now);
   foreign_.ExpireUnconfirmed(now);
+  RetryForOverdue(now);
   Released(departed_.TakeExpired(now), now);
+}
+
+// The preemptors choose other victims.
+void Scheduler::RetryForOverdue(Time now) {
+  const std::vector<Pod> overdue = terminating_.TakeOverdue(now);
+  for (const Pod& pod : overdue) {
+    Log(LogLevel::kWarn, "waiting no longer for the end of Pod",
+        {{"pod", pod->Key()}, {"node", pod->node_name}});
+  }
+  if (overdue.empty()) return;
+  for (const std::string& key : std::set(nominations_.evicting())) TryAgain(key, now);
 }
 
 // Wakes pods that wait for GPUs or quota of deleted pods.
@@ -421,7 +438,7 @@ reconcile::ReconcileResult Scheduler::Rest(Time now) const {
   }
   for (const std::optional<Time> due :
        {queue_.NextDue(), status_.NextDue(Load(), now), partition_requests_.NextRestEnd(),
-        waits_.NextDue(), foreign_.NextDue(), departed_.NextDue()}) {
+        waits_.NextDue(), terminating_.NextDue(), foreign_.NextDue(), departed_.NextDue()}) {
     if (due) next = std::min(next.value_or(Time::max()), *due);
   }
   return next ? reconcile::ReconcileResult::Again(std::max(*next - now, Duration::zero()))

@@ -133,6 +133,7 @@ class Scheduler final : public reconcile::Reconciler {
   void OnRollback(const BindingCycle::Rollback& rollback, Time now);
   void ExpireTimeouts(Time now);
   void ExpireNodeBackoff(Time now);
+  void RetryForOverdue(Time now);
   void Released(const std::vector<Pod>& departed, Time now);
   void PrecomputeIfDue();
   bool HasRoomForDecisions() const;

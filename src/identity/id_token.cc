@@ -58,11 +58,28 @@ bool IsFor(const Json& claims, std::string_view client) {
          });
 }
 
+namespace {
+
+// The client for which a token of several audiences was issued has to say so (OpenID Connect Core
+// 1.0, 3.1.3.7): the others could use it here.
+bool IsOfOtherClient(const Json& claims, std::string_view client) {
+  const Json* audience = Find(claims, "aud");
+  const bool several =
+      audience != nullptr && audience->is_array() && audience->get_array().size() > 1;
+  return several && FindString(claims, "azp") != client;
+}
+
+}  // namespace
+
 Status CheckClaims(const Json& claims, const IdTokenRules& rules, Time now,
                    std::string_view nonce) {
   if (FindString(claims, "iss") != rules.issuer) return Refused("the token is another issuer's");
   if (!IsFor(claims, rules.client_id)) {
     return Refused(fmt::format("the token is not for {} (aud)", rules.client_id));
+  }
+  if (IsOfOtherClient(claims, rules.client_id)) {
+    return Refused(fmt::format("the token has several audiences and was not issued to {} (azp)",
+                               rules.client_id));
   }
   const double time = ToSeconds(now.time_since_epoch());
   const auto expires = SecondsOf(claims, "exp");

@@ -67,11 +67,11 @@ Result<Issuer::Shared> Issuer::Get(bool anew) {
   const Shared before = Current();
   const auto age = [&](const Shared& known) { return clock_.Now() - known->read; };
   if (before != nullptr && !anew && age(before) < kKeep) return before;
-  // Only one thread reads. Others use the cached keys, and wait briefly if there are none.
+  // Only one thread reads. Others use the cached keys. If there are none, one more waits briefly:
+  // the threads of a server are for others, too.
   std::unique_lock reading(reading_, std::defer_lock);
   const bool first = before == nullptr;
-  if (first ? !reading.try_lock_for(kPatience)
-            : !reading.try_lock()) {  // another thread reads them
+  if (!reading.try_lock() && !(first && WaitFor(reading))) {  // another thread reads them
     if (!first) return before;
     return Status(Code::kUnavailable, "the identity provider is slow: come again in a moment");
   }
@@ -93,6 +93,14 @@ Result<Issuer::Shared> Issuer::Get(bool anew) {
   if (before != nullptr && age(before) <= kMaxKeyAge) return before;
   return Status(Code::kUnavailable, fmt::format("{} has just not answered: come again in a moment",
                                                 options_.rules.issuer));
+}
+
+// False: another thread waits already, or the time is over.
+bool Issuer::WaitFor(std::unique_lock<std::timed_mutex>& reading) {
+  if (waits_.exchange(true)) return false;
+  const bool locked = reading.try_lock_for(kPatience);
+  waits_ = false;
+  return locked;
 }
 
 Result<Issuer::Shared> Issuer::Read() {

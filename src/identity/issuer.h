@@ -14,6 +14,7 @@
 // Sources: OpenID Connect Core 1.0 (code flow) and Discovery 1.0; RFC 7636 (PKCE, S256).
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -68,14 +69,16 @@ class Issuer {
   Result<Json> Verify(std::string_view token, std::string_view nonce);
   Result<Shared> Get(bool anew);
   Result<Shared> Read();
+  bool WaitFor(std::unique_lock<std::timed_mutex>& reading);
   Shared Current() const;
 
   const IssuerOptions options_;
   const WebAsker ask_;
   const Clock& clock_;
-  std::timed_mutex reading_;  // held during a request to the issuer
-  Time tried_{};              // guarded by reading_
-  mutable std::mutex mutex_;  // guards the members below
+  std::timed_mutex reading_;        // held during a request to the issuer
+  std::atomic<bool> waits_{false};  // a thread waits for reading_
+  Time tried_{};                    // guarded by reading_
+  mutable std::mutex mutex_;        // guards the members below
   Shared known_;
 };
 

@@ -4,6 +4,10 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#include <future>
+#include <semaphore>
+#include <thread>
+
 #include "identity/browser_sessions.h"
 #include "identity/testing/issuer_double.h"
 
@@ -100,7 +104,14 @@ TEST_F(IssuerTest, RejectsInvalidClaims) {
   ExpectRefused(With("nbf", kNow + 60), "future");
   ExpectRefused(With("nbf", "soon"), "no time");
   ExpectRefused(With("iat", kNow + 60), "future");
-  EXPECT_TRUE(issuer_->Verify(With("aud", {"other", "nos"})).ok());
+  ExpectRefused(With("aud", {"other", "nos"}), "azp");
+  JsonObject several = Claims();
+  several["aud"] = {"other", "nos"};
+  several["azp"] = "other";
+  ExpectRefused(rsa_.Sign(several), "azp");
+  several["azp"] = "nos";
+  EXPECT_TRUE(issuer_->Verify(rsa_.Sign(several)).ok());
+  EXPECT_TRUE(issuer_->Verify(With("aud", Json(JsonArray{"nos"}))).ok());
   EXPECT_TRUE(issuer_->Verify(With("exp", kNow - 20)).ok()) << "clocks differ a little";
   EXPECT_TRUE(issuer_->Verify(With("nbf", kNow + 20)).ok());
   EXPECT_EQ(provider_.asked_for_keys, 1);
@@ -184,6 +195,39 @@ TEST_F(IssuerTest, KeysStayValidForDayWithoutProvider) {
   };
   EXPECT_EQ(later(std::chrono::hours(20)), Code::kOk);
   EXPECT_EQ(later(std::chrono::hours(5)), Code::kUnavailable);
+}
+
+// Threads of a server that has no keys yet. One asks the provider, which hangs.
+TEST_F(IssuerTest, OnlyOneThreadWaitsForFirstKeys) {
+  constexpr int kThreads = 8;
+  std::promise<void> asked, answers;
+  const std::shared_future<void> may_answer = answers.get_future().share();
+  std::atomic<bool> first{true};
+  const WebAsker provider = AskOverHttp("");
+  const WebAsker slow = [&](const WebCall& call) {
+    if (first.exchange(false)) asked.set_value();
+    may_answer.wait();
+    return provider(call);
+  };
+  Issuer issuer(options_, slow, clock_);
+  const std::string token = rsa_.Sign(Claims());
+  std::atomic<int> verified{0};
+  std::counting_semaphore<> ended(0);
+  const auto verify = [&] {
+    const auto subject = issuer.Verify(token);
+    EXPECT_TRUE(subject.ok() || subject.status().code() == Code::kUnavailable);
+    verified += subject.ok() ? 1 : 0;
+    ended.release();
+  };
+  std::vector<std::thread> threads;
+  threads.emplace_back(verify);
+  asked.get_future().wait();
+  for (int i = 0; i < kThreads; ++i) threads.emplace_back(verify);
+  for (int i = 0; i + 1 < kThreads; ++i) ended.acquire();
+  EXPECT_EQ(verified, 0);
+  answers.set_value();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(verified, 2) << "the one that asked and the one that waited";
 }
 
 TEST_F(IssuerTest, RejectsDocumentOfOtherIssuer) {

@@ -90,6 +90,10 @@ Result<std::shared_ptr<ssl_ctx_st>> TlsIdentity::ContextOf(const TlsTexts& texts
     (void)context.set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
     if (error) return BadFile("the authority of clients", error);
   }
+  // Without one OpenSSL refuses a client with a certificate that resumes its session.
+  constexpr std::string_view kSessions = "nos";
+  SSL_CTX_set_session_id_context(handle, reinterpret_cast<const unsigned char*>(kSessions.data()),
+                                 static_cast<unsigned>(kSessions.size()));
   SSL_CTX_up_ref(handle);  // the caller's share: `context` releases its own below
   return std::shared_ptr<ssl_ctx_st>(handle, &SSL_CTX_free);
 }

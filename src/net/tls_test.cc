@@ -181,6 +181,32 @@ TEST_F(TlsTest, RequiresClientCertificateIfConfigured) {
   EXPECT_EQ(Ask(server->port(), 1, File("tls.crt"), File("stranger")), "");
 }
 
+// As browsers do.
+TEST_F(TlsTest, ClientWithCertificateMayResumeItsSession) {
+  Write("client", MakePair("client"));
+  TlsFiles files = Files();
+  files.client_ca = File("client.crt");
+  const auto server = Serve(files);
+  ssl::context context(ssl::context::tlsv12_client);
+  context.load_verify_file(File("tls.crt"));
+  context.use_certificate_file(File("client.crt"), ssl::context::pem);
+  context.use_private_key_file(File("client.key"), ssl::context::pem);
+  std::unique_ptr<SSL_SESSION, void (*)(SSL_SESSION*)> session(nullptr, &SSL_SESSION_free);
+  for (const bool resumes : {false, true}) {
+    asio::io_context io;
+    ssl::stream<asio::ip::tcp::socket> stream(io, context);
+    if (resumes) SSL_set_session(stream.native_handle(), session.get());
+    stream.next_layer().connect({asio::ip::address_v4::loopback(), server->port()});
+    boost::system::error_code error;
+    stream.handshake(ssl::stream_base::client, error);
+    ASSERT_FALSE(error) << error.message();
+    EXPECT_EQ(SSL_session_reused(stream.native_handle()) == 1, resumes);
+    session.reset(SSL_get1_session(stream.native_handle()));
+    // OpenSSL forgets the session of a connection that is cut.
+    SSL_set_shutdown(stream.native_handle(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+  }
+}
+
 TEST_F(TlsTest, ClosesPlainTextConnection) {
   const auto server = Serve(Files());
   asio::io_context io;

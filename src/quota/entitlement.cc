@@ -49,7 +49,7 @@ bool Entitlement::IsGuaranteed() const {
 bool Entitlement::MayTake(const Holding& victim) const {
   const bool lower = victim.priority < claimant_.priority;
   if (!claimant_.account) return !victim.account && lower;
-  if (victim.is_system) return false;
+  if (victim.is_exempt) return false;
   if (!victim.account) return lower || (rules_.from_pods_without_quota && IsGuaranteed());
   if (victim.account == claimant_.account) return lower && !IsGuaranteed();
   return victim.over_quota && MayTakeFromOther(victim);

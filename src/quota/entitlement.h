@@ -19,7 +19,7 @@
 //                                                  share
 //
 // Nominated pods count toward the use of a quota, but victims are taken only from what a quota has
-// running beyond its min. A claimant with a quota never evicts a system pod, with or without a
+// running beyond its min. A claimant with a quota never evicts an exempt pod, with or without a
 // quota.
 //
 // A victim with a quota must use at least one resource that the claimant requests, that the
@@ -57,7 +57,7 @@ struct Holding {
   Amounts charge;
   int32_t priority = 0;
   bool over_quota = false;  // runs on borrowed capacity; see standing.h
-  bool is_system = false;   // critical to the cluster; never a victim of a claimant with a quota
+  bool is_exempt = false;   // never a victim of a claimant with a quota
 };
 
 class Entitlement {

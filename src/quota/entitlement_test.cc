@@ -72,9 +72,9 @@ TEST_F(ClaimTest, GuaranteedPodDoesNotEvictPodsOfOwnQuota) {
 
 TEST_F(ClaimTest, GuaranteedPodEvictsPodsWithoutQuota) {
   EXPECT_TRUE(MayTake(Pod("a", 10), Pod("d", 1, 1'000)));
-  Holding system = Pod("d", 1);
-  system.is_system = true;
-  EXPECT_FALSE(MayTake(Pod("a", 10), system));
+  Holding exempt = Pod("d", 1);
+  exempt.is_exempt = true;
+  EXPECT_FALSE(MayTake(Pod("a", 10), exempt));
   Holding other = Pod("d", 0);
   other.charge = Of("cpu", 1000);
   EXPECT_TRUE(MayTake(Pod("a", 10), other)) << "the pod needs its cores, too";
@@ -92,9 +92,9 @@ TEST_F(ClaimTest, BorrowingPodEvictsLowerPriorityWithoutQuota) {
   Use("a", 10);
   EXPECT_TRUE(MayTake(Pod("a", 1, 5), Pod("d", 1, 4)));
   EXPECT_FALSE(MayTake(Pod("a", 1, 5), Pod("d", 1, 5)));
-  Holding system = Pod("d", 1);
-  system.is_system = true;
-  EXPECT_FALSE(MayTake(Pod("a", 1, 5), system));
+  Holding exempt = Pod("d", 1);
+  exempt.is_exempt = true;
+  EXPECT_FALSE(MayTake(Pod("a", 1, 5), exempt));
 }
 
 TEST_F(ClaimTest, BorrowingPodEvictsOthersOnlyWithinItsShare) {
@@ -107,14 +107,14 @@ TEST_F(ClaimTest, BorrowingPodEvictsOthersOnlyWithinItsShare) {
   EXPECT_FALSE(MayTake(Pod("a", 3), Pod("b", 1))) << "b has no more than its share";
 }
 
-TEST_F(ClaimTest, NeverEvictsSystemPods) {
+TEST_F(ClaimTest, NeverEvictsExemptPods) {
   Use("b", 12);
   Use("a", 10);
-  Holding system = Pod("b", 1), own = Pod("a", 1, 0);
-  system.is_system = own.is_system = true;
-  EXPECT_FALSE(MayTake(Pod("c", 10), system));
+  Holding exempt = Pod("b", 1), own = Pod("a", 1, 0);
+  exempt.is_exempt = own.is_exempt = true;
+  EXPECT_FALSE(MayTake(Pod("c", 10), exempt));
   EXPECT_FALSE(MayTake(Pod("a", 1, 5), own));
-  own.is_system = false;
+  own.is_exempt = false;
   EXPECT_TRUE(MayTake(Pod("a", 1, 5), own));
 }
 

@@ -31,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "quota/entitlement.h"
 #include "quota/ledger.h"
 #include "scheduling/preemption.h"
@@ -56,6 +57,8 @@ class Reclaim final : public EvictionRule {
   void Heed(Promises promises) { promises_ = std::move(promises); }
   // Keys of pods that must not be evicted. Default: none.
   void Spare(std::set<std::string> keys) { spared_ = std::move(keys); }
+  // Pods whose deletion ends later may be evicted, which shortens it. Default: none.
+  void SetLatestEnd(Time latest_end) { latest_end_ = latest_end; }
   // These pods end in any case and are not in the snapshots passed to Find.
   void CountGone(const std::vector<Pod>& pods);
   // `preferred`: node to use if the pod fits there. REQUIRES: a quota is in force in the pod's
@@ -145,6 +148,7 @@ class Reclaim final : public EvictionRule {
   const UnitOfPod unit_of_;
   Promises promises_;
   std::set<std::string> spared_;
+  Time latest_end_ = Time::max();
   std::map<std::string, Pod> gone_;  // by key
   Pod pod_;
   std::vector<Group> groups_;                 // pods that may be evicted for the pod
@@ -159,7 +163,9 @@ class Reclaim final : public EvictionRule {
 // Order of victims if either would do: lower priority first, then younger.
 bool IsLessImportant(const cluster::Pod& a, const cluster::Pod& b);
 
-// The pod is critical to the cluster, or its owner restarts it at once on the same node.
-bool IsSystemPod(const cluster::Pod& pod);
+// No claimant with a quota evicts the pod. Its namespace is exempt, or it has no quota and is
+// critical to the cluster or restarted by its owner at once on the same node. Tenants can write
+// such owners and priorities, so these do not count under a quota.
+bool IsExempt(const cluster::Pod& pod, bool has_quota, const QuotaOptions& options);
 
 }  // namespace nos::scheduling

@@ -31,6 +31,9 @@ inline constexpr std::string_view kRunSeconds = "sim.nos.nebuly.com/run-seconds"
 // Total run time of its init containers, in seconds. Absent: zero.
 inline constexpr std::string_view kInitSeconds = "sim.nos.nebuly.com/init-seconds";
 // Creation time of a pod in a workload file, in seconds after the start. Absent: zero.
+// When the containers end after a deletion: "late": at the end of the grace period; "never": the
+// kubelet cannot kill them; no annotation: soon.
+inline constexpr std::string_view kEnds = "sim.nos.nebuly.com/ends";
 inline constexpr std::string_view kArrivalSeconds = "sim.nos.nebuly.com/arrival-seconds";
 // The name under which a pod was first submitted; its replacements have the same label.
 inline constexpr std::string_view kPodLabel = "sim.nos.nebuly.com/pod";
@@ -100,6 +103,7 @@ struct PodSpec {
   // Time that containers get to stop after a deletion. 0: the API server removes the object at
   // once.
   Duration grace = std::chrono::seconds(5);
+  std::string ends = {};  // value of kEnds
   bool host_ipc = false;
   std::string owner = {};  // name of a Job that recreates the pod after an eviction; empty: none
   std::vector<OthersSpec> near = {}, apart = {};  // pod affinity and anti-affinity

@@ -49,6 +49,24 @@ void ReadRecords(Json& tree, Millis latest, Read read, Envelope& envelope) {
   }
 }
 
+// An upper bound of the values in the text, which costs no memory. A tree takes up to 64 bytes for
+// a value of 2 bytes.
+size_t CountValues(std::string_view text) {
+  size_t values = 1;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (c == ',' || c == '[' || c == '{')) {
+      ++values;
+    }
+  }
+  return values;
+}
+
 Result<Json> ReadTree(std::string_view text) {
   NOS_ASSIGN(Json tree, ParseJson(text));
   const Json* records = Find(tree, "records");
@@ -72,6 +90,9 @@ void SetRight(Envelope& envelope, Millis now) {
 }  // namespace
 
 Result<Envelope> ReadEnvelope(std::string_view text, Millis now) {
+  if (CountValues(text) > kMaxValues) {
+    return Status(Code::kExhausted, fmt::format("envelope: more than {} values", kMaxValues));
+  }
   NOS_ASSIGN(Json tree, ReadTree(text));
   NOS_ASSIGN(Envelope envelope, ReadHead(tree));
   ReadRecords(tree, now + kMaxAhead, ReadRecord, envelope);

@@ -11,6 +11,7 @@ namespace nos::telemetry {
 
 inline constexpr size_t kMaxEnvelopeBytes = size_t{32} << 20;  // of text
 inline constexpr size_t kMaxRecords = 100'000;
+inline constexpr size_t kMaxValues = 2'000'000;  // of JSON, in all records
 // Maximum time by which a record may be ahead of this server's clock.
 inline constexpr Millis kMaxAhead = Millis{5} * 60 * 1000;
 

@@ -10,21 +10,6 @@
 namespace nos::telemetryserver {
 namespace {
 
-// Limit of all envelopes that are parsed at the same time. A parsed tree is several times its text.
-constexpr size_t kMaxHeld = 2 * telemetry::kMaxEnvelopeBytes;
-
-class Hold {
- public:
-  Hold(std::atomic<size_t>& sum, size_t size) : sum_(sum), size_(size) { sum_ += size_; }
-  ~Hold() { sum_ -= size_; }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-
- private:
-  std::atomic<size_t>& sum_;
-  size_t size_;
-};
-
 std::string AcknowledgementOf(int64_t sequence, const std::vector<telemetry::Refused>& refused) {
   JsonText json;
   json.Begin('{').Key("sequence").Number(sequence).Key("refused").Begin('[');
@@ -60,16 +45,15 @@ net::HttpResponse Ingest::Turned(int code, const char* result, const Status& sta
 }
 
 net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
+  const auto turn = under_way_.Begin();
+  if (turn == nullptr) {
+    return Fail(503, "busy", {Code::kExhausted, "too many envelopes are under way: come again"});
+  }
   if (admit_) {
     const Status known = admit_(request, "");
     if (!known.ok()) return Turned(401, "unauthorized", known);
   }
-  if (held_ > kMaxHeld) {
-    return Fail(503, "busy", {Code::kExhausted, "too much is being read: come again"});
-  }
   std::string body;
-  // Counted until it is parsed.
-  const Hold hold(held_, request.body.size());
   auto envelope = Read(request, body);
   if (!envelope.ok()) {
     const Code code = envelope.status().code();
@@ -99,10 +83,10 @@ net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
 
 // `body`: receives the envelope as gzip, for the journal.
 Result<telemetry::Envelope> Ingest::Read(const net::HttpRequest& request, std::string& body) {
+  const auto turn = reading_.Begin();  // never null: all requests under way may wait
   const std::string encoding = ToLower(request.Header("content-encoding"));
   if (encoding == "gzip") {
     NOS_ASSIGN(const std::string text, Gunzip(request.body, telemetry::kMaxEnvelopeBytes));
-    const Hold hold(held_, text.size());
     body = request.body;
     return telemetry::ReadEnvelope(text, recorder_.Now());
   }

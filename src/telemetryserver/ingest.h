@@ -1,18 +1,20 @@
 // POST /api/v1/ingest: receives an envelope and acknowledges it when it is on disk.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <string_view>
 #include <utility>
 
 #include "net/http.h"
+#include "telemetryserver/concurrency_limiter.h"
 #include "telemetryserver/ingest/tokens.h"
 #include "telemetryserver/recorder.h"
 
 namespace nos::telemetryserver {
 
 inline constexpr size_t kMaxIngestBody = size_t{8} << 20;  // as received, compressed
+// Requests under way. Each holds a thread of the server until its envelope is on disk.
+inline constexpr size_t kMaxIngests = 48;
 
 class Ingest {
  public:
@@ -35,7 +37,9 @@ class Ingest {
   Recorder& recorder_;
   const Admit admit_;
   Metrics& metrics_;
-  std::atomic<size_t> held_{0};  // bytes of text being parsed
+  ConcurrencyLimiter under_way_{kMaxIngests, 0};
+  // A parsed tree is several times its text.
+  ConcurrencyLimiter reading_{4, kMaxIngests};
 };
 
 // {"error": ...}

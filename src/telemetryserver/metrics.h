@@ -27,6 +27,9 @@ inline constexpr MetricFamily kFlush{MetricFamily::Kind::kDuration,
 inline constexpr MetricFamily kWriteErrors{MetricFamily::Kind::kCounter,
                                            "nos_telemetry_write_errors_total",
                                            "Number of failed writes to the store."};
+inline constexpr MetricFamily kDamaged{
+    MetricFamily::Kind::kCounter, "nos_telemetry_damaged_envelopes_total",
+    "Number of envelopes that could not be read from the journal at the start, by cluster."};
 inline constexpr MetricFamily kStoreBytes{MetricFamily::Kind::kGauge, "nos_telemetry_store_bytes",
                                           "Size of the store in bytes, without free pages."};
 inline constexpr MetricFamily kHeadSamples{

@@ -38,6 +38,7 @@ struct RecorderOptions {
   Retention retention;
   Duration flush_every = std::chrono::minutes(10);
   Duration report_every = std::chrono::seconds(10);  // interval configured for reporters
+  Duration max_wait = std::chrono::seconds(10);      // for an envelope to be on disk
   // Names of journal followers (JournalReader), and limit of the journal kept for them.
   std::vector<std::string> followers;
   int64_t most_backlog = int64_t{1} << 30;  // bytes
@@ -62,7 +63,8 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Returns when the envelope is on disk or rejected. `body`: the envelope as gzip.
+  // Returns when the envelope is on disk or rejected, or after max_wait (kUnavailable). `body`: the
+  // envelope as gzip.
   Receipt Take(telemetry::Envelope envelope, std::string body);
   // False: the cluster is not known.
   bool Look(const std::string& cluster, FunctionRef<void(const Live&)> visit) const {
@@ -73,7 +75,7 @@ class Recorder {
   telemetry::Millis Now() const;
   // Measurements older than this are stale.
   telemetry::Millis stale() const;
-  // OK, or why writing fails.
+  // OK, or why writing fails, or has not ended for long.
   Status Health() const { return health_.Get(); }
   void Report();  // gauges
   // Position of a follower in the journal or in events. REQUIRES: a configured follower.
@@ -99,6 +101,8 @@ class Recorder {
   Status Load();
   Status RestoreDecisions(Live& live);
   Status Replay(const JournalRow& row, int64_t applied);
+  // Records a gap in place of a row that could not be replayed.
+  void LeaveOut(const JournalRow& row, const Status& why, const std::string& cluster);
   void Run();
   void Round(const Batch& batch);
   Status Write(const Batch& batch);

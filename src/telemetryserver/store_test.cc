@@ -19,14 +19,16 @@ class StoreTest : public ::testing::Test {
   void SetUp() override {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
     path_ = ::testing::TempDir() + "nos-store-" + test->name() + ".db";
-    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path_ + suffix);
+    for (const char* suffix : {"", "-wal", "-shm", ".version-1"})
+      std::filesystem::remove(path_ + suffix);
     auto store = Store::Open({path_});
     ASSERT_TRUE(store.ok()) << store.status().ToString();
     store_ = std::move(store).value();
   }
   void TearDown() override {
     store_.reset();
-    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path_ + suffix);
+    for (const char* suffix : {"", "-wal", "-shm", ".version-1"})
+      std::filesystem::remove(path_ + suffix);
   }
   // A sample per minute, a flush per hour.
   void Fill(const std::string& subject, telemetry::Millis from, telemetry::Millis to) {
@@ -299,7 +301,15 @@ TEST_F(StoreTest, MigrationKeepsSubjects) {
   ASSERT_TRUE(more.ok()) << more.status().ToString();
   auto db = Sqlite::Open(path_, Sqlite::Mode::kRead);
   EXPECT_EQ(db->Number("SELECT id FROM subjects WHERE name = 'gpu/a'").value_or(0), 7);
+  // The previous nos can go on with the copy.
+  const std::string kept = path_ + ".version-1";
+  auto copy = Sqlite::Open(kept, Sqlite::Mode::kRead);
+  ASSERT_TRUE(copy.ok()) << copy.status().ToString();
+  EXPECT_EQ(copy->Number("PRAGMA user_version").value_or(0), 1);
+  EXPECT_EQ(copy->Number("SELECT id FROM subjects WHERE name = 'gpu/a'").value_or(0), 7);
 }
+
+TEST_F(StoreTest, NewFileHasNoCopy) { EXPECT_FALSE(std::filesystem::exists(path_ + ".version-1")); }
 
 }  // namespace
 }  // namespace nos::telemetryserver

@@ -86,6 +86,10 @@ expect 'type: Recreate' render --set gpuPartitioner.leaderElection.enabled=false
   --set gpuPartitioner.replicaCount=1
 accepted --set scheduler.config=null
 refuse 'needs leader election' render --set operator.leaderElection.enabled=false
+bound() { render --set autoscaler.enabled=true --set telemetry.enabled=true "$@" | grep -c 'bindAddress: 127.0.0.1:8080'; }
+expect '^6$' bound --set metrics.loopback=true
+refuse '^0$' bound
+refuse 'needs metrics.loopback=false' render --set metrics.loopback=true --set metrics.serviceMonitor.enabled=true
 # Every component counts the memory of whole GPUs alike, whatever the profiles are.
 counted() { render -s templates/scheduler.yaml -s templates/operator.yaml "$@" | grep -c "MemoryGB: 40"; }
 expect '^2$' counted --set nvidiaGpuResourceMemoryGB=40

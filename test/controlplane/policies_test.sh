@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The token of one node's agent, used by somebody who has stolen it, writes nothing that belongs to another
-# node, and on its own node only what nos owns; the operator's token changes one label of Pods. The chart's
+# node, and on its own node only what an agent reports; the operator's token changes one label of Pods. The chart's
 # admission policies on a real API server.
 #
 #   policies_test.sh SCRIPT
@@ -73,10 +73,12 @@ slice() {
 }
 
 say "policies are in force once the API server has read them"
-within 30 bash -c "'$kubectl' --kubeconfig '$dir/$release.kubeconfig' annotate node $other nos.nebuly.com/x=y 2>&1 | grep -q 'its own Node'"
+within 30 bash -c "'$kubectl' --kubeconfig '$dir/$release.kubeconfig' annotate node $other nos.nebuly.com/status-x=y 2>&1 | grep -q 'its own Node'"
 
-say "an agent writes what nos owns on its node"
+say "an agent writes status on its node"
 expect annotated agent annotate node "$own" nos.nebuly.com/status-partitioning-plan=1
+expect annotated agent annotate node "$own" nos.nebuly.com/status-layout-0=7g.40gb@0:used nos.nebuly.com/status-holders-0=7g.40gb@0=a/b
+expect annotated agent annotate node "$own" 'nos.nebuly.com/partitioning-result={"plan": "1"}'
 expect annotated agent annotate node "$own" n8s.nebuly.ai/status-partitioning-plan=1
 expect annotated agent annotate node "$own" n8s.nebuly.ai/status-partitioning-plan-
 expect '"kind": "Node"' status "$own" '{"status": {"capacity": {"nvidia.com/mig-1g.5gb": "2"}, "allocatable": {"nvidia.com/mig-1g.5gb": "2"}}}'
@@ -89,9 +91,16 @@ denied 'no labels' agent label node "$own" node-role.kubernetes.io/control-plane
 denied 'no spec' agent taint node "$own" kept-
 denied 'no spec' agent taint node "$own" more=x:NoExecute
 denied 'no spec' agent patch node "$own" --type merge -p '{"spec": {"unschedulable": true}}'
-denied 'only annotations of nos' agent annotate node "$own" their.example.com/x=z --overwrite
-denied 'only annotations of nos' agent annotate node "$own" their.example.com/x-
-denied 'only annotations of nos' agent annotate node "$own" cluster-autoscaler.kubernetes.io/scale-down-disabled=true
+denied 'that report status' agent annotate node "$own" their.example.com/x=z --overwrite
+denied 'that report status' agent annotate node "$own" their.example.com/x-
+denied 'that report status' agent annotate node "$own" cluster-autoscaler.kubernetes.io/scale-down-disabled=true
+for key in nos.nebuly.com/{removal,moves-away,moved,spec-layout-0,spec-gpu-0-7g.40gb,spec-partitioning-plan,partitioning-results,x} \
+  n8s.nebuly.ai/{spec-gpu-0-7g.40gb,removal}; do
+  denied 'that report status' agent annotate node "$own" "$key=1" --overwrite
+done
+expect annotated k annotate node "$own" nos.nebuly.com/removal='{"state": "Asked"}' nos.nebuly.com/spec-layout-0=7g.40gb@0
+denied 'that report status' agent annotate node "$own" nos.nebuly.com/removal-
+denied 'that report status' agent annotate node "$own" nos.nebuly.com/spec-layout-0-
 denied 'finalizers' agent patch node "$own" --type merge -p '{"metadata": {"finalizers": null}}'
 denied 'finalizers nor owners' agent patch node "$own" --type merge -p '{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "x", "uid": "x"}]}}'
 denied 'only capacities' status "$own" '{"status": {"capacity": {"cpu": "9"}}}'
@@ -151,7 +160,7 @@ spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu.nos.nebuly.
 fi
 
 say "a token that is bound to no node writes nothing"
-denied 'not bound to a node' unbound annotate node "$own" nos.nebuly.com/x=y
+denied 'not bound to a node' unbound annotate node "$own" nos.nebuly.com/status-x=y
 
 say "the operator labels Pods, and changes nothing else of them"
 k create token "$release-operator" -n "$system" >"$dir/$release.token" || fail "no token"

@@ -155,9 +155,11 @@ HistoryRow RowOf(const Json& body) {
   }
   if (kind == "gap") {
     const double lost = NumberAt(body, "lost", 0);
+    const std::string why(FindString(body, "why"));
     return {0, "gap", std::string(FindString(body, "source")),
-            lost > 0 ? fmt::format("{} records were lost before delivery", lost)
-                     : "its spool was recreated: undelivered records, if any, are lost"};
+            !why.empty() ? why
+            : lost > 0   ? fmt::format("{} records were lost before delivery", lost)
+                         : "its spool was recreated: undelivered records, if any, are lost"};
   }
   if (kind != "event") return {};
   const std::string_view ns = FindString(body, "object", "namespace");

@@ -176,13 +176,13 @@ std::vector<ResourceId> NamedBy(const quota::Terms& terms) {
   return named;
 }
 
-// In order of eviction, first victim first. System pods are never evicted.
+// In order of eviction, first victim first, with the scheduler's defaults.
 std::vector<std::string> VictimsOf(quota::Ledger& ledger, size_t account) {
   const quota::Ledger::Standing& standing = ledger.StandingOf(account);
   std::vector<quota::Ledger::Pod> pods(
       standing.pods.begin() + static_cast<ptrdiff_t>(standing.in_quota), standing.pods.end());
   std::erase_if(pods, [](const auto& pod) {
-    return pod->meta.deleted.has_value() || scheduling::IsSystemPod(*pod);
+    return pod->meta.deleted.has_value() || scheduling::IsExempt(*pod, true, {});
   });
   std::ranges::sort(
       pods, [](const auto& a, const auto& b) { return scheduling::IsLessImportant(*a, *b); });

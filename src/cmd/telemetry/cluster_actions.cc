@@ -96,6 +96,11 @@ Result<WrittenPod> ClusterActions::Read(bool on, std::string_view setting, Actio
                   fmt::format("this server has access to cluster {} alone, not to {}",
                               config_.cluster, call.cluster));
   }
+  // Only then is the text read: parsing costs more than this answer.
+  if (!call.reader.may_create) {
+    return Status(Code::kPermission,
+                  fmt::format("{} may not create pods in any namespace", call.reader.user));
+  }
   NOS_ASSIGN(WrittenPod pod, ReadWrittenPod(call.pod));
   call.subject = pod.Key();
   NOS_ASSIGN(const bool may, parts_.may_create(call.reader, pod.ns));

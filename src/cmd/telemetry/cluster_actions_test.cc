@@ -136,6 +136,17 @@ TEST_F(ClusterActionsTest, WhatIfRequiresRightToCreatePods) {
   EXPECT_TRUE(Ask(chief_, pod).ok());
 }
 
+TEST_F(ClusterActionsTest, RefusesReaderWithoutRightsBeforeItReadsText) {
+  kim_.may_create = false;
+  for (const auto& status : {Ask(kim_, "{").status(), [&] {
+                               ActionCall call{kim_, request_, "sandbox", "{", ""};
+                               return actions_->Submit(call).status();
+                             }()}) {
+    EXPECT_EQ(status.code(), Code::kPermission);
+    EXPECT_EQ(status.message(), "kim may not create pods in any namespace");
+  }
+}
+
 TEST_F(ClusterActionsTest, SubmitCreatesPodOnceAndPassesOnErrors) {
   ActionCall call{kim_, request_, "sandbox", PodText("1g.5gb", 1), ""};
   const auto made = actions_->Submit(call);

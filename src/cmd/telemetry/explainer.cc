@@ -47,15 +47,16 @@ std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const
   return group;
 }
 
-// The pod and all members of its gang that are bound.
+// The pod and all members of its gang that are bound. A pod that is being deleted counts no more in
+// its gang.
 scheduling::EvictionUnit UnitOf(const SharedPod& pod, const ClusterObjects& objects) {
   const std::string gang = controllers::GangOf(*pod);
-  if (gang.empty() || !objects.around) return {pod};
+  if (gang.empty() || !objects.around || pod->meta.deleted) return {pod};
   if (controllers::SizeOfGang(*pod, *objects.around).least <= 1) return {pod};
   scheduling::EvictionUnit unit{pod};
   for (const SharedPod& other : objects.pods) {
-    const bool has_node = !other->node_name.empty() && !other->Finished();
-    if (has_node && other != pod && controllers::GangOf(*other) == gang) unit.push_back(other);
+    const bool counts = !other->node_name.empty() && !other->Finished() && !other->meta.deleted;
+    if (counts && other != pod && controllers::GangOf(*other) == gang) unit.push_back(other);
   }
   return unit;
 }

@@ -101,7 +101,12 @@ bool NodeRemovals::ContinueOne(const ScalingCycle& cycle, ObservedPool* pool, co
     leaving_.try_emplace(node->meta.name, pool->pool);
     if (requested) return overdue && HandleOverdue(cycle, *pool, node);
     if (!pool->memory->fresh) return false;
-    if (IsRequested(removal, *pool->memory)) return Confirm(cycle, *pool->pool, node);
+    if (IsRequested(removal, *pool->memory)) {
+      // The mark may be wrong, and a confirmed node is the next that its pool removes.
+      const std::string pod = FindPodOn(*node, cycle.view, config_.relocations.rules);
+      if (pod.empty()) return Confirm(cycle, *pool->pool, node);
+      return Keep(cycle, pool->pool, node, scheduling::PodText(pod) + " runs on it").ok();
+    }
   }
   if (overdue)
     return Keep(cycle, pool->pool, node, "its NodePool did not accept the removal in time").ok();

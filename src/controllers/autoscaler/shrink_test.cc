@@ -171,6 +171,19 @@ TEST_F(AutoscalerShrinkTest, IgnoresRemovalMarkOnNodeWithRunningPods) {
   EXPECT_TRUE(Marked().empty());
 }
 
+// The mark says that the pool has been asked, and the pool wants no more than it says.
+TEST_F(AutoscalerShrinkTest, DoesNotConfirmRemovalOfNodeWithRunningPods) {
+  Pool("a", "1", 5, 0, 2);
+  Nodes(2);
+  Pod("p", "6");
+  Bind("p", "a1");
+  Mark("a1", Of(State::kAsked, 2));
+  Run(minutes(1));
+  EXPECT_EQ(Wanted("a"), 2);
+  EXPECT_TRUE(Marked().empty());
+  EXPECT_EQ(Decisions("keep"), 1);
+}
+
 TEST_F(AutoscalerShrinkTest, RemovesInvalidMarkAndLeavesNodeCordoned) {
   Pool("a", "1", 5, 2, 2);
   Nodes(2);

@@ -282,6 +282,33 @@ TEST_F(RelocationFaultsTest, RemovesCopiedMarkWithoutUncordoning) {
   EXPECT_EQ(w.Places(), "0 1") << "the other one goes on";
 }
 
+// The copy is on a node whose name comes first.
+TEST_F(RelocationFaultsTest, BelievesMarkOfNodeThatPlaceholdersName) {
+  ASSERT_TRUE(w.Start({"a", "b"}).ok());
+  Json node = *w.api.Find("nodes", "gpu-3");
+  MakeObject(node, "metadata")["name"] = "a-gpu";
+  MakeObject(node, "metadata", "annotations")[kRemoval] = WriteRemoval(w.Mark());
+  w.api.Put(std::move(node));
+  w.Step();
+  EXPECT_FALSE(w.Node("a-gpu").meta.annotations.contains(kRemoval));
+  EXPECT_TRUE(w.Node().meta.annotations.contains(kRemoval));
+  EXPECT_EQ(w.CountNotes(Kind::kBadMark, "gpu-1 has the same id"), 1);
+  EXPECT_EQ(w.Places(), "0 1");
+}
+
+// The node of the relocation has lost its mark, and another one has it.
+TEST_F(RelocationFaultsTest, RemovesMarkThatMovedToAnotherNode) {
+  ASSERT_TRUE(w.Start({"a", "b"}).ok());
+  const std::string mark = WriteRemoval(w.Mark());
+  ChangeNode([](Json& node) { MakeObject(node, "metadata", "annotations").erase(kRemoval); });
+  Json node = *w.api.Find("nodes", "gpu-3");
+  MakeObject(node, "metadata", "annotations")[kRemoval] = mark;
+  w.api.Put(std::move(node));
+  w.Step();
+  EXPECT_FALSE(w.Node("gpu-3").meta.annotations.contains(kRemoval));
+  EXPECT_EQ(w.CountNotes(Kind::kBadMark, "gpu-1 has the same id"), 1);
+}
+
 TEST_F(RelocationFaultsTest, RemovesUnreadableMarkOfUncordonedNode) {
   ChangeNode([](Json& node) { MakeObject(node, "metadata", "annotations")[kRemoval] = "{}"; });
   w.Step();

@@ -18,7 +18,14 @@ Moving* Enter(MovingScene& scene, const std::string& id) {
   return &fresh;
 }
 
-void EnterNode(const std::shared_ptr<const cluster::Node>& node, MovingScene& scene) {
+struct Marked {
+  std::shared_ptr<const cluster::Node> node;
+  Removal mark;
+};
+using MarkedById = std::map<std::string, std::vector<Marked>>;
+
+void ReadMark(const std::shared_ptr<const cluster::Node>& node, MovingScene& scene,
+              MarkedById& marked) {
   const auto text = node->meta.annotations.find(kRemoval);
   if (text == node->meta.annotations.end()) return;
   auto removal = ReadRemoval(text->second);
@@ -26,15 +33,29 @@ void EnterNode(const std::shared_ptr<const cluster::Node>& node, MovingScene& sc
     scene.bad_marks.emplace_back(node, removal.status().message());
     return;
   }
-  Moving* moving = Enter(scene, removal->id);
-  if (moving == nullptr) return;
-  if (moving->node != nullptr) {
-    scene.bad_marks.emplace_back(node, "node " + moving->node->meta.name + " has the same id");
-    return;
+  const std::string id = removal->id;
+  if (Enter(scene, id) != nullptr) marked[id].push_back({node, *std::move(removal)});
+}
+
+// Believes the node that the placeholders name, because nobody but this program writes these.
+// Without placeholders: the first by name.
+void EnterMarked(std::vector<Marked>& marked, Moving& moving, MovingScene& scene) {
+  auto one = marked.begin();
+  const std::string from =
+      moving.places.empty() || !moving.ForPod().empty() ? "" : moving.places.front().what.from;
+  if (!from.empty()) {
+    one =
+        std::ranges::find_if(marked, [&](const Marked& it) { return it.node->meta.name == from; });
   }
-  moving->node = node;
-  moving->mark = *std::move(removal);
-  scene.on[node->meta.name];
+  if (one != marked.end()) {
+    moving.node = one->node;
+    moving.mark = one->mark;
+    scene.on[one->node->meta.name];
+  }
+  const std::string& named = one == marked.end() ? from : one->node->meta.name;
+  for (auto it = marked.begin(); it != marked.end(); ++it) {
+    if (it != one) scene.bad_marks.emplace_back(it->node, "node " + named + " has the same id");
+  }
 }
 
 void EnterPlace(const std::shared_ptr<const cluster::Pod>& pod, const reconcile::Listers& view,
@@ -89,11 +110,13 @@ bool Moving::Complete() const {
 MovingScene LookAtRelocations(const reconcile::Listers& view, std::string_view ns) {
   MovingScene scene;
   const auto nodes = view.nodes.Snapshot();
-  for (const auto& node : *nodes) EnterNode(node, scene);
+  MarkedById by_id;
+  for (const auto& node : *nodes) ReadMark(node, scene, by_id);
   const auto pods = view.pods.Snapshot();
   for (const auto& pod : *pods) {
     if (pod->meta.ns == ns && IsPlaceholder(*pod)) EnterPlace(pod, view, scene);
   }
+  for (auto& [id, marks] : by_id) EnterMarked(marks, scene.moving.at(id), scene);
   if (scene.moving.empty()) return scene;
   for (const auto& pod : *pods) {
     const auto marked = scene.on.find(pod->node_name);

@@ -176,13 +176,14 @@ TEST_F(SchedulerClaimsTest, PublishesNoPreemptedEventWithoutEviction) {
 }
 
 TEST_F(SchedulerClaimsTest, TwoNominationsOnOneNodeSettle) {
+  UseQuotaArguments("{reclaimMaxGracePeriodSeconds: 3600}");
   NodeWith("n", {{"cpu", "4"}, {"example.com/x", "1"}});
   CpuQuotas({{"a", "1"}, {"b", "1"}, {"c", "2"}});
   for (const char* name : {"p1", "p2"}) Pod("c", name);
   PodWith("c", "p3", {{"cpu", "1"}, {"example.com/x", "1"}});
   Pod("c", "p4");
   Run();
-  LetPodsEndSlowly();
+  LetPodsEndSlowly(seconds(3600));
   Pod("a", "q");
   RunSteps();
   PodWith("b", "q", {{"cpu", "1"}, {"example.com/x", "1"}}, 10);
@@ -238,7 +239,7 @@ TEST_F(SchedulerClaimsTest, WaitsForVictimOfSameQuota) {
   Quota("a", {{"cpu", "2"}}, {{"cpu", "2"}});
   for (const char* name : {"p1", "p2"}) Pod("a", name);
   Run();
-  LetPodsEndSlowly();
+  LetPodsEndSlowly(seconds(120));
   Pod("a", "q", "1", 10);
   RunFor(seconds(120));
   EXPECT_EQ(Count({"a/p1", "a/p2"}, "ending"), 1);

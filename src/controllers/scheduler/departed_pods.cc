@@ -102,7 +102,6 @@ void DepartedPods::Add(const cluster::Pod& pod, bool gone, Time now) {
   if (gone) held = Unreported(pod, engine_.snapshot());
   if (!HoldsAny(held) && !HoldsClaims(pod)) return;
   Pod stand_in = MakeStandIn(pod, held, now);
-  if (engine_.snapshot().Find(pod.node_name) != nullptr) Count(stand_in);
   if (HoldsAny(held)) {
     Log(LogLevel::kInfo, "holding GPUs of a Pod that was deleted before it ended",
         {{"pod", pod.Key()}, {"node", pod.node_name}});
@@ -110,15 +109,16 @@ void DepartedPods::Add(const cluster::Pod& pod, bool gone, Time now) {
   const std::string key = stand_in->Key();
   StandIn& added = stand_ins_[key] = {std::move(stand_in), cluster::GracePeriodOf(pod), now, now};
   added.until = now + Longest(added);
+  if (engine_.snapshot().Find(pod.node_name) != nullptr) Count(added, now);
 }
 
-void DepartedPods::Count(const Pod& stand_in) {
-  engine_.SetPod(stand_in);
-  terminating_.OnPod(stand_in->Key(), stand_in, false);
+void DepartedPods::Count(const StandIn& stand_in, Time now) {
+  engine_.SetPod(stand_in.pod);
+  terminating_.OnPod(stand_in.pod->Key(), stand_in.pod, false, now, stand_in.until);
 }
 
 void DepartedPods::Uncount(const std::string& key) {
-  terminating_.OnPod(key, nullptr, false);
+  terminating_.OnPod(key, nullptr, false, Time());
   engine_.RemovePod(key);
 }
 
@@ -151,9 +151,10 @@ std::vector<DepartedPods::Pod> DepartedPods::OnNode(const Node& before, const No
   std::vector<std::string> over;
   for (auto& [key, stand_in] : stand_ins_) {
     if (stand_in.pod->node_name != after->meta.name) continue;
-    if (before == nullptr) Count(stand_in.pod);
-    if (scheduling::IsLost(*after)) continue;
-    if (back) stand_in.until = now + Longest(stand_in);
+    const bool lost = scheduling::IsLost(*after);
+    if (back && !lost) stand_in.until = now + Longest(stand_in);
+    if (before == nullptr || (back && !lost)) Count(stand_in, now);
+    if (lost) continue;
     if (reported && !back && now >= stand_in.since + kReportDelay && AgentReports(stand_in) &&
         !HoldsClaims(*stand_in.pod)) {
       over.push_back(key);

@@ -67,7 +67,7 @@ class DepartedPods {
     Time since, until;
   };
 
-  void Count(const Pod& stand_in);
+  void Count(const StandIn& stand_in, Time now);
   void Uncount(const std::string& key);
   bool AgentReports(const StandIn& stand_in) const;
   // A claim of the pod is still reserved for it.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "codec/yaml.h"
 #include "controllers/scheduler.h"
 #include "kube/testing/fake_api.h"
 #include "kube/testing/refuse.h"
@@ -51,6 +52,21 @@ class SchedulerFixture : public ::testing::Test {
     End();
     framework_ = FrameworkOf(scheduling::PartitionedBy::kPartitioner);
     RestartWith(partitioning_.get());
+  }
+  // Restarts with these arguments of the plugin CapacityScheduling.
+  void UseQuotaArguments(const std::string& arguments) {
+    const auto file = scheduling::ReadConfiguration(
+        ParseYaml("{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, "
+                  "profiles: [{schedulerName: default-scheduler, pluginConfig: [{name: "
+                  "CapacityScheduling, args: " +
+                  arguments + "}]}]}")
+            ->front(),
+        {.default_name = "default-scheduler",
+         .partitioned_by = scheduling::PartitionedBy::kScheduler});
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    End();
+    framework_ = file->profiles.front().framework;
+    Restart();
   }
   void End() {
     runner_.reset();

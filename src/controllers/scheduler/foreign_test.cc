@@ -233,13 +233,14 @@ TEST_F(SchedulerForeignTest, ExpiredForeignNominationStaysExpired) {
 
 // kube-scheduler preempts a pod without quota.
 TEST_F(SchedulerForeignTest, EvictsNothingForStaleNominationDuringOtherPreemption) {
+  UseQuotaArguments("{reclaimMaxGracePeriodSeconds: 3600}");
   CpuNodes({{"n1", "12"}, {"n9", "2"}});
   CpuQuotas({{"a", "4"}, {"b", "4"}, {"c", "0"}, {"d", "4"}});
   const std::vector<std::string> keys = Borrowers("c", 12, "n1");
   On("n9", "other", "z", "1");
   Run();
   EvictedByAnother("other/z");
-  LetPodsEndSlowly();
+  LetPodsEndSlowly(seconds(1800));
   Foreign("b", "dead", "4", "n1");
   Run();
   On("n1", "a", "q", "4");

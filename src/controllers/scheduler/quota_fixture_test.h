@@ -90,15 +90,16 @@ class QuotaFixture : public SchedulerFixture {
     return static_cast<int>(
         std::ranges::count_if(keys, [&](const std::string& key) { return At(key) == what; }));
   }
-  void LetPodsEndSlowly() {
-    api_.intercept = [this](const kube::ApiRequest& request) {
+  // Evicted pods terminate, and stay until the test removes them.
+  void LetPodsEndSlowly(Duration grace = seconds(30)) {
+    api_.intercept = [this, grace](const kube::ApiRequest& request) {
       std::optional<Result<kube::ApiResponse>> answer;
       if (request.method != "DELETE") return answer;
       const size_t begin = request.path.find("namespaces/") + 11;
       const size_t end = request.path.find('/', begin);
       Json pod = *api_.Find("pods", request.path.substr(begin, end - begin) + "/" +
                                         request.path.substr(request.path.rfind('/') + 1));
-      MakeObject(pod, "metadata")["deletionTimestamp"] = FormatTime(clock_.Now() + seconds(30));
+      MakeObject(pod, "metadata")["deletionTimestamp"] = FormatTime(clock_.Now() + grace);
       api_.Put(pod);
       answer = Result<kube::ApiResponse>(kube::ApiResponse{200, JsonObject{}, {}, {}});
       return answer;

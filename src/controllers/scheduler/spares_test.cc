@@ -1,30 +1,90 @@
-// Pods that are not evicted for a quota, or not yet: gangs, DaemonSet pods, and any pod while GPUs
-// can be partitioned instead.
+// Pods that are not evicted for a quota, or not yet: gangs, exempt pods, and any pod while GPUs can
+// be partitioned instead.
 #include "controllers/scheduler/quota_fixture_test.h"
 
 namespace nos::controllers {
 namespace {
 
-class SchedulerSparesTest : public ClaimsFixture {};
+class SchedulerSparesTest : public ClaimsFixture {
+ protected:
+  // The pod names an owner as whose pods are restarted on the same node.
+  void OwnedBy(const std::string& kind, const std::string& key) {
+    Json pod = *api_.Find("pods", key);
+    MakeObject(pod, "metadata")["ownerReferences"] =
+        JsonArray{{{"apiVersion", "apps/v1"}, {"kind", kind}, {"name", "agent"}, {"uid", "1"}}};
+    api_.Put(pod);
+  }
+  // Node n is full of three pods of quota a, whose min covers them, and ns/last.
+  void FillBeside(const std::string& ns, const std::string& kind, int priority) {
+    Node("n", "4");
+    CpuQuotas({{"a", "3"}, {"b", "1"}});
+    Pods("a", {"p1", "p2", "p3"});
+    Run();
+    Pod(ns, "last", "1", priority);
+    if (!kind.empty()) OwnedBy(kind, ns + "/last");
+    Run();
+    ASSERT_EQ(At(ns + "/last"), "n");
+    Pod("b", "q");
+    Run();
+  }
+};
 
-TEST_F(SchedulerSparesTest, DoesNotEvictDaemonSetPod) {
+constexpr int kSystem = 2'000'000'000;  // system-cluster-critical
+
+// Owners and priorities are fields that tenants write.
+TEST_F(SchedulerSparesTest, EvictsBorrowerThatNamesDaemonSetAsOwner) {
+  FillBeside("a", "DaemonSet", 0);
+  EXPECT_EQ(At("a/last"), "gone");
+  EXPECT_EQ(At("b/q"), "n") << WhyOf("b/q");
+}
+
+TEST_F(SchedulerSparesTest, EvictsBorrowerThatNamesNodeAsOwner) {
+  FillBeside("a", "Node", 0);
+  EXPECT_EQ(At("a/last"), "gone");
+}
+
+TEST_F(SchedulerSparesTest, EvictsBorrowerOfSystemPriority) {
+  FillBeside("a", "", kSystem);
+  EXPECT_EQ(At("a/last"), "gone");
+  EXPECT_EQ(At("b/q"), "n") << WhyOf("b/q");
+}
+
+TEST_F(SchedulerSparesTest, EvictsGangWithMemberThatNamesDaemonSetAsOwner) {
   Node("n", "4");
-  CpuQuotas({{"a", "3"}, {"b", "1"}});
-  Pods("a", {"p1", "p2", "p3"});
+  CpuQuotas({{"a", "2"}, {"b", "2"}});
+  Pods("a", {"p1", "p2"});
   Run();
-  Pod("a", "ds");
-  Json ds = *api_.Find("pods", "a/ds");
-  MakeObject(ds, "metadata")["ownerReferences"] = JsonArray{{{"apiVersion", "apps/v1"},
-                                                             {"kind", "DaemonSet"},
-                                                             {"name", "agent"},
-                                                             {"uid", "1"},
-                                                             {"controller", true}}};
-  api_.Put(ds);
+  Group("a", "g", 2);
+  Members("a", "g", {"g1", "g2"});
+  OwnedBy("DaemonSet", "a/g1");
   Run();
-  ASSERT_EQ(At("a/ds"), "n");
+  ASSERT_EQ(Count({"a/g1", "a/g2"}, "n"), 2);
   Pod("b", "q");
   Run();
-  EXPECT_EQ(At("a/ds"), "n");
+  EXPECT_EQ(Count({"a/g1", "a/g2"}, "gone"), 2);
+  EXPECT_EQ(At("b/q"), "n") << WhyOf("b/q");
+}
+
+TEST_F(SchedulerSparesTest, DoesNotEvictDaemonSetPodWithoutQuota) {
+  FillBeside("c", "DaemonSet", 0);
+  EXPECT_EQ(At("c/last"), "n");
+}
+
+TEST_F(SchedulerSparesTest, DoesNotEvictPodOfSystemPriorityWithoutQuota) {
+  FillBeside("c", "", kSystem);
+  EXPECT_EQ(At("c/last"), "n");
+}
+
+TEST_F(SchedulerSparesTest, DoesNotEvictPodOfKubeSystem) {
+  FillBeside("kube-system", "", 0);
+  EXPECT_EQ(At("kube-system/last"), "n");
+}
+
+TEST_F(SchedulerSparesTest, DoesNotEvictPodOfExemptNamespace) {
+  UseQuotaArguments("{reclaimExemptNamespaces: [a]}");
+  FillBeside("a", "", 0);
+  EXPECT_EQ(At("a/last"), "n");
+  EXPECT_EQ(At("b/q"), "");
 }
 
 // Another client has evicted a member of it.

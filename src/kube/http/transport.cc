@@ -33,8 +33,13 @@ int WatchSeconds() {
 // Lines arrive on the loop's thread; the owner of the stream reads them.
 class HttpTransport::Stream final : public WatchStream {
  public:
-  Stream(HttpLoop& loop, Connection& connection, std::shared_ptr<HttpTransfer> transfer)
-      : loop_(loop), connection_(connection), transfer_(std::move(transfer)) {
+  // `max_bytes`: of events that wait to be read.
+  Stream(HttpLoop& loop, Connection& connection, std::shared_ptr<HttpTransfer> transfer,
+         size_t max_bytes)
+      : loop_(loop),
+        connection_(connection),
+        transfer_(std::move(transfer)),
+        max_bytes_(max_bytes) {
     transfer_->StreamTo([this](std::string_view data) { return Take(data); }, [this] { End(); });
     loop_.Submit(transfer_);
   }
@@ -45,6 +50,7 @@ class HttpTransport::Stream final : public WatchStream {
     if (events_.empty()) return std::nullopt;
     WatchEvent event = std::move(events_.front());
     events_.pop_front();
+    waiting_ -= BytesOf(event);
     return event;
   }
   bool Ended() const override {
@@ -82,8 +88,7 @@ class HttpTransport::Stream final : public WatchStream {
     if (!read.ok()) return false;
     // An error answer to the watch request itself is a bare metav1.Status.
     if (event.text.empty()) event = {"ERROR", {}, std::string(line)};
-    Push(std::move(event));
-    return true;
+    return Push(std::move(event));
   }
 
   void End() {
@@ -92,25 +97,34 @@ class HttpTransport::Stream final : public WatchStream {
       if (transfer_->code() == kUnauthorized) connection_.Rejected();
       Emit(line_);
     } else if (!transfer_->error().ok()) {
-      Push({"ERROR", JsonObject{{"message", transfer_->error().message()}}, {}});
+      (void)Push({"ERROR", JsonObject{{"message", transfer_->error().message()}}, {}});
     }
     const std::scoped_lock lock(mutex_);
     ended_ = true;
     if (wake_) std::exchange(wake_, nullptr)();
   }
 
-  void Push(WatchEvent event) {
+  static size_t BytesOf(const WatchEvent& event) { return sizeof(event) + event.text.size(); }
+
+  // False: too much waits to be read. The event is dropped, and the transfer ends.
+  bool Push(WatchEvent event) {
     const std::scoped_lock lock(mutex_);
+    const size_t bytes = BytesOf(event);
+    if (!events_.empty() && waiting_ + bytes > max_bytes_) return false;
+    waiting_ += bytes;
     events_.push_back(std::move(event));
     if (wake_) std::exchange(wake_, nullptr)();
+    return true;
   }
 
   HttpLoop& loop_;
   Connection& connection_;
   const std::shared_ptr<HttpTransfer> transfer_;
+  const size_t max_bytes_;
   std::string line_;  // used by the loop's thread
   mutable std::mutex mutex_;
   std::deque<WatchEvent> events_;
+  size_t waiting_ = 0;  // bytes of events_
   std::function<void()> wake_;
   bool ended_ = false;
 };
@@ -198,7 +212,7 @@ Result<std::unique_ptr<WatchStream>> HttpTransport::Watch(const ApiRequest& requ
   auto transfer = std::make_shared<HttpTransfer>(connection_.config(), std::move(identity), watch);
   transfer->SetSilence(options_.watch_silence);
   return std::unique_ptr<WatchStream>(
-      std::make_unique<Stream>(*loop_, connection_, std::move(transfer)));
+      std::make_unique<Stream>(*loop_, connection_, std::move(transfer), options_.max_watch_bytes));
 }
 
 }  // namespace nos::kube

@@ -346,6 +346,40 @@ TEST_F(HttpTransportTest, EndsSilentWatch) {
   EXPECT_EQ(event->type, "ERROR");
 }
 
+// The reader is busy, for example with a plan.
+TEST_F(HttpTransportTest, EndsWatchWhoseEventsNobodyReads) {
+  answer_ = [this](const HttpRequest&) {
+    HttpResponse response;
+    response.stream = std::make_unique<TapStream>(tap_);
+    return response;
+  };
+  auto stream = std::move(*Transport({.max_watch_bytes = 3000}).Watch(Get("/watch")));
+  const std::string line = R"({"type":"ADDED","object":{"a":")" + std::string(990, 'x') + "\"}}\n";
+  for (int i = 0; i < 10; ++i) tap_.Write(line);
+  EXPECT_TRUE(tap_.left.Wait(seconds(30)));
+  WakeSignal ended;
+  while (!stream->Ended()) {
+    if (!stream->Next()) stream->OnReady([&] { ended.Ring(); });
+  }
+}
+
+// A reader that keeps up gets any number of events, each of which may be larger than the limit.
+TEST_F(HttpTransportTest, LimitsOnlyEventsThatWait) {
+  answer_ = [this](const HttpRequest&) {
+    HttpResponse response;
+    response.stream = std::make_unique<TapStream>(tap_);
+    return response;
+  };
+  auto stream = std::move(*Transport({.max_watch_bytes = 500}).Watch(Get("/watch")));
+  const std::string line = R"({"type":"ADDED","object":{"a":")" + std::string(990, 'x') + "\"}}\n";
+  for (int i = 0; i < 10; ++i) {
+    tap_.Write(line);
+    const auto event = Next(*stream);
+    ASSERT_TRUE(event.has_value());
+    EXPECT_EQ(event->type, "ADDED");
+  }
+}
+
 TEST_F(HttpTransportTest, ReportsRefusedWatchAsErrorEvent) {
   answer_ = [](const HttpRequest&) { return Answer(410, R"({"kind":"Status","code":410})"); };
   auto stream = std::move(*Transport().Watch(Get("/watch")));

@@ -26,12 +26,13 @@ bool IsLessImportant(const cluster::Pod& a, const cluster::Pod& b) {
   return a.Key() > b.Key();
 }
 
-bool IsSystemPod(const cluster::Pod& pod) {
+bool IsExempt(const cluster::Pod& pod, bool has_quota, const QuotaOptions& options) {
+  if (options.exempt_namespaces.contains(pod.meta.ns)) return true;
+  if (has_quota) return false;
   const auto comes_back = [](const cluster::OwnerReference& owner) {
     return owner.kind == "DaemonSet" || owner.kind == "Node";
   };
-  return pod.meta.ns == "kube-system" || pod.priority >= kSystemPriority ||
-         std::ranges::any_of(pod.meta.owners, comes_back);
+  return pod.priority >= kSystemPriority || std::ranges::any_of(pod.meta.owners, comes_back);
 }
 
 Reclaim::Reclaim(quota::Ledger& ledger, BalanceOn balance_on, const QuotaOptions& options,
@@ -267,14 +268,15 @@ quota::Holding Reclaim::HoldingOf(const EvictionUnit& unit) const {
     if (const quota::Amounts* charge = ledger_.ChargeOf(key)) holding.charge.Add(*charge);
     holding.priority = std::max(holding.priority, pod->priority);
     holding.over_quota = holding.over_quota || ledger_.IsOverQuota(key);
-    holding.is_system = holding.is_system || IsSystemPod(*pod);
+    holding.is_exempt = holding.is_exempt || IsExempt(*pod, holding.account.has_value(), options_);
   }
   return holding;
 }
 
 bool Reclaim::IsGone(const EvictionUnit& unit) const {
   return std::ranges::any_of(unit, [&](const Pod& pod) {
-    return pod->meta.deleted || gone_.contains(pod->Key()) || spared_.contains(pod->Key()) ||
+    const bool ends = pod->meta.deleted && *pod->meta.deleted <= latest_end_;
+    return ends || gone_.contains(pod->Key()) || spared_.contains(pod->Key()) ||
            pod->Key() == pod_->Key();
   });
 }
@@ -351,7 +353,7 @@ std::optional<Reclaim::Place> Reclaim::PlaceOn(const cluster::NodeInfo& node,
 // Assumes that the pod is guaranteed by its quota on that node.
 bool Reclaim::MayGoWithoutQuota(const cluster::Pod& pod) const {
   const bool may = options_.reclaim.from_pods_without_quota || pod.priority < pod_->priority;
-  return may && !IsSystemPod(pod);
+  return may && !IsExempt(pod, false, options_);
 }
 
 // Charges of the pods that may be evicted, including other members of their gangs.

@@ -132,6 +132,19 @@ void ReadNames(const ConfigValue& from, bool groups, std::set<std::string, std::
   });
 }
 
+void ReadNamespaces(const ConfigValue& from, std::set<std::string>& to) {
+  if (!from.Present()) return;
+  to.clear();
+  from.Elements([&](const ConfigValue& element) {
+    std::string name;
+    element.Read(name);
+    if (!IsDnsLabel(name)) {
+      return element.Fail(fmt::format("'{}' is not the name of a namespace", name));
+    }
+    to.insert(std::move(name));
+  });
+}
+
 void CheckExpression(const ConfigValue& at, const SelectorRequirement& requirement) {
   const std::string& op = requirement.op;
   const size_t values = requirement.values.size();
@@ -349,13 +362,21 @@ PreemptionOptions ReadPreemptionArguments(const ConfigValue& args) {
 
 QuotaOptions ReadQuotaArguments(const ConfigValue& args) {
   constexpr int64_t kMaxGb = 1'000'000;
+  constexpr int64_t kYear = int64_t{365} * 24 * 3600;
   QuotaOptions to;
-  ReadArguments(args, "CapacitySchedulingArgs",
-                At("nvidiaGpuResourceMemoryGB",
-                   [&](const ConfigValue& value) {
-                     ReadRange(value, int64_t{0}, kMaxGb, to.charges.gpu_memory_gb);
-                   }),
-                At("reclaimFromPodsWithoutQuota", to.reclaim.from_pods_without_quota));
+  int64_t max_grace = std::chrono::floor<std::chrono::seconds>(to.max_grace).count();
+  ReadArguments(
+      args, "CapacitySchedulingArgs",
+      At("nvidiaGpuResourceMemoryGB",
+         [&](const ConfigValue& value) {
+           ReadRange(value, int64_t{0}, kMaxGb, to.charges.gpu_memory_gb);
+         }),
+      At("reclaimFromPodsWithoutQuota", to.reclaim.from_pods_without_quota),
+      At("reclaimMaxGracePeriodSeconds",
+         [&](const ConfigValue& value) { ReadRange(value, int64_t{1}, kYear, max_grace); }),
+      At("reclaimExemptNamespaces",
+         [&](const ConfigValue& list) { ReadNamespaces(list, to.exempt_namespaces); }));
+  to.max_grace = std::chrono::seconds(max_grace);
   return to;
 }
 

@@ -157,5 +157,29 @@ addedAffinity:
   EXPECT_EQ(problems, Problems());
 }
 
+TEST(ArgumentsTest, ReadsRulesOfReclaim) {
+  Problems problems;
+  const QuotaOptions defaults = Read(&ReadQuotaArguments, "", problems);
+  EXPECT_EQ(defaults.exempt_namespaces, std::set<std::string>{"kube-system"});
+  EXPECT_TRUE(defaults.reclaim.from_pods_without_quota);
+  EXPECT_EQ(defaults.max_grace, std::chrono::seconds(300));
+  const QuotaOptions options =
+      Read(&ReadQuotaArguments,
+           "{reclaimFromPodsWithoutQuota: false, reclaimExemptNamespaces: [infra, gpu-operator], "
+           "reclaimMaxGracePeriodSeconds: 60}",
+           problems);
+  EXPECT_EQ(options.max_grace, std::chrono::seconds(60));
+  EXPECT_EQ(options.exempt_namespaces, (std::set<std::string>{"infra", "gpu-operator"}));
+  EXPECT_FALSE(options.reclaim.from_pods_without_quota);
+  EXPECT_TRUE(
+      Read(&ReadQuotaArguments, "reclaimExemptNamespaces: []", problems).exempt_namespaces.empty());
+  EXPECT_EQ(problems, Problems());
+  (void)Read(&ReadQuotaArguments,
+             "{reclaimExemptNamespaces: [infra, a/b], reclaimMaxGracePeriodSeconds: 0}", problems);
+  EXPECT_EQ(problems,
+            (Problems{"args.reclaimMaxGracePeriodSeconds: must be from 1 to 31536000, not 0",
+                      "args.reclaimExemptNamespaces[1]: 'a/b' is not the name of a namespace"}));
+}
+
 }  // namespace
 }  // namespace nos::scheduling

@@ -131,22 +131,33 @@ void ReadProfiles(const ConfigValue& from, const ConfigurationUse& use, Configur
   });
 }
 
-// All profiles must charge GPUs equally, because they share one ledger.
-void CheckQuotas(const ConfigValue& from, const Configuration& configuration) {
+// All profiles must have the same value, because they share one ledger and one set of evictions.
+template <typename ValueOf>
+void CheckEqual(const ConfigValue& from, const Configuration& configuration, std::string_view field,
+                ValueOf value_of) {
   std::optional<int64_t> first;
   for (size_t i = 0; i < configuration.profiles.size(); ++i) {
     const auto* quotas = configuration.profiles[i].framework->quotas();
     if (quotas == nullptr) continue;
-    const int64_t gb = quotas->options().charges.gpu_memory_gb;
-    if (gb == first.value_or(gb)) {
-      first = gb;
+    const int64_t value = value_of(quotas->options());
+    if (value == first.value_or(value)) {
+      first = value;
       continue;
     }
-    from.FailAt(from.PathOf(i) + ".pluginConfig",
-                fmt::format("nvidiaGpuResourceMemoryGB of CapacityScheduling is {} here and {} in "
-                            "another profile: it must be the same in all",
-                            gb, first.value_or(gb)));
+    from.FailAt(
+        from.PathOf(i) + ".pluginConfig",
+        fmt::format("{} of CapacityScheduling is {} here and {} in another profile: it must "
+                    "be the same in all",
+                    field, value, first.value_or(value)));
   }
+}
+
+void CheckQuotas(const ConfigValue& from, const Configuration& configuration) {
+  CheckEqual(from, configuration, "nvidiaGpuResourceMemoryGB",
+             [](const QuotaOptions& options) { return options.charges.gpu_memory_gb; });
+  CheckEqual(from, configuration, "reclaimMaxGracePeriodSeconds", [](const QuotaOptions& options) {
+    return std::chrono::floor<std::chrono::seconds>(options.max_grace).count();
+  });
 }
 
 void ReadParallelism(const ConfigValue& from) {

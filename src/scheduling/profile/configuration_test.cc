@@ -400,6 +400,18 @@ profiles:
             "and 32 in another profile: it must be the same in all");
 }
 
+TEST(ConfigurationTest, RequiresEqualMaxGracePeriodInAllProfiles) {
+  const auto file = Read(R"(
+profiles:
+- schedulerName: a
+- schedulerName: b
+  pluginConfig: [{name: CapacityScheduling, args: {reclaimMaxGracePeriodSeconds: 60}}]
+)");
+  EXPECT_EQ(ErrorOf(file),
+            "profiles[1].pluginConfig: reclaimMaxGracePeriodSeconds of CapacityScheduling is 60 "
+            "here and 300 in another profile: it must be the same in all");
+}
+
 TEST(ConfigurationTest, PrintedConfigurationReadsBackEqual) {
   const auto first = Read(R"(
 podMaxBackoffSeconds: 33

@@ -77,6 +77,14 @@ auto SetFlag(const Words& words, bool& target, bool to) {
   };
 }
 
+auto SetEnds(const Words& words, std::string& target) {
+  return [&words, &target](std::string_view value) -> Status {
+    if (value != "late" && value != "never") return words.Expected("'late' or 'never'", value);
+    target = value;
+    return Status::Ok();
+  };
+}
+
 // Parses "a=b,c=d".
 auto SetMap(const Words& words, cluster::StringMap& target) {
   return [&words, &target](std::string_view value) -> Status {
@@ -182,6 +190,7 @@ Settings PodSettings(const Words& words, PodSpec& pod, Duration& run, Duration& 
           {"memory", SetQuantity(words, pod.memory)},
           {"run", SetDuration(words, run)},
           {"grace", SetDuration(words, pod.grace)},
+          {"ends", SetEnds(words, pod.ends)},
           {"at", SetDuration(words, pod.arrival)},
           {"waiting", SetDuration(words, waiting)},
           {"labels", SetMap(words, pod.labels)},

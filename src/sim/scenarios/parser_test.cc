@@ -111,6 +111,7 @@ expect preempted 0
       {"scheduler waits", "a.scenario:1: expected 'partitions', got 'waits'"},
       {"run 1m\nscheduler partitions\nexpect placed 0",
        "a.scenario:2: 'scheduler' comes before all pods and steps"},
+      {"pod p 1g.5gb ends=soon", "a.scenario:1: expected 'late' or 'never', got 'soon'"},
       {"delete group g",
        "a.scenario:1: expected 'pod', 'node', 'quota', 'claim', 'claim-template', 'device-class' "
        "or 'device-taint', got 'group'"},

@@ -23,8 +23,10 @@ Receipt EnvelopeQueue::Put(telemetry::Envelope envelope, std::string body) {
   bytes_ += waiting->body.size();
   queue_.push_back(waiting);
   changed_.notify_one();
-  answered_.wait(lock, [&] { return waiting->done; });
-  return waiting->receipt;
+  if (answered_.wait_for(lock, max_wait_, [&] { return waiting->done; })) return waiting->receipt;
+  // The disk stalls. The thread is needed by readers, and the reporter still has the envelope.
+  if (std::erase(queue_, waiting) > 0) bytes_ -= waiting->body.size();
+  return {Status(Code::kUnavailable, "the store does not answer in time: come again"), 0};
 }
 
 void EnvelopeQueue::Settle() {

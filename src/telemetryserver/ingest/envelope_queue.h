@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "telemetry/envelope.h"
 
 namespace nos::telemetryserver {
@@ -40,8 +41,12 @@ class EnvelopeQueue {
   };
   using Batch = std::vector<std::shared_ptr<Waiting>>;
 
+  // `max_wait`: for the answer to an envelope.
+  explicit EnvelopeQueue(Duration max_wait) : max_wait_(max_wait) {}
+
   // --- From any thread ---
   // Returns when the envelope is answered, or at once if the queue is full or stopped.
+  // kUnavailable: it was not answered in time, and may or may not be written.
   Receipt Put(telemetry::Envelope envelope, std::string body);
   // Waits for a round that ends settled and starts after this call.
   void Settle();
@@ -59,6 +64,7 @@ class EnvelopeQueue {
   void EndRound(bool settled);
 
  private:
+  const Duration max_wait_;
   mutable std::mutex mutex_;
   std::condition_variable changed_, answered_;
   std::deque<std::shared_ptr<Waiting>> queue_;

@@ -7,8 +7,10 @@
 namespace nos::telemetryserver {
 namespace {
 
+constexpr Duration kMaxWait = std::chrono::minutes(1);
+
 TEST(EnvelopeQueueTest, PutReturnsTheAnswer) {
-  EnvelopeQueue queue;
+  EnvelopeQueue queue(kMaxWait);
   Receipt receipt;
   std::thread reporter([&] { receipt = queue.Put({}, "body"); });
   EnvelopeQueue::Batch batch;
@@ -21,7 +23,7 @@ TEST(EnvelopeQueueTest, PutReturnsTheAnswer) {
 }
 
 TEST(EnvelopeQueueTest, FailureOfTheBatchIsTheAnswer) {
-  EnvelopeQueue queue;
+  EnvelopeQueue queue(kMaxWait);
   Receipt receipt;
   std::thread reporter([&] { receipt = queue.Put({}, "body"); });
   EnvelopeQueue::Batch batch;
@@ -34,7 +36,7 @@ TEST(EnvelopeQueueTest, FailureOfTheBatchIsTheAnswer) {
 }
 
 TEST(EnvelopeQueueTest, EndsOnceStoppedAndEmpty) {
-  EnvelopeQueue queue;
+  EnvelopeQueue queue(kMaxWait);
   queue.Stop();
   EXPECT_EQ(queue.Put({}, "body").status.code(), Code::kUnavailable);
   EnvelopeQueue::Batch batch;
@@ -42,7 +44,7 @@ TEST(EnvelopeQueueTest, EndsOnceStoppedAndEmpty) {
 }
 
 TEST(EnvelopeQueueTest, SettleWaitsForRoundThatStartsLater) {
-  EnvelopeQueue queue;
+  EnvelopeQueue queue(kMaxWait);
   EnvelopeQueue::Batch batch;
   ASSERT_TRUE(queue.Take(true, batch));
   std::thread caller([&] { queue.Settle(); });
@@ -53,6 +55,24 @@ TEST(EnvelopeQueueTest, SettleWaitsForRoundThatStartsLater) {
   queue.EndRound(true);
   caller.join();
   EXPECT_FALSE(queue.settling());
+}
+
+TEST(EnvelopeQueueTest, GivesUpEnvelopeThatIsNotTakenInTime) {
+  EnvelopeQueue queue(std::chrono::milliseconds(1));
+  EXPECT_EQ(queue.Put({}, "body").status.code(), Code::kUnavailable);
+  EXPECT_TRUE(queue.empty()) << "it is not written later";
+}
+
+TEST(EnvelopeQueueTest, GivesUpEnvelopeWhoseRoundDoesNotEnd) {
+  EnvelopeQueue queue(std::chrono::milliseconds(100));
+  Receipt receipt;
+  std::thread reporter([&] { receipt = queue.Put({}, "body"); });
+  EnvelopeQueue::Batch batch;
+  while (batch.empty()) ASSERT_TRUE(queue.Take(false, batch));
+  reporter.join();
+  EXPECT_EQ(receipt.status.code(), Code::kUnavailable);
+  batch.front()->receipt.sequence = 7;
+  queue.Answer(batch, Status::Ok());
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ Recorder::Recorder(std::unique_ptr<Store> store, const RecorderOptions& options,
       changed_(std::move(changed)),
       store_(std::move(store)),
       archive_(options.store.path, options.retention),
+      queue_(options.max_wait),
       health_(metrics),
       positions_(*store_, options.followers, options.event_followers),
       sequences_(options.most_sources),
@@ -114,16 +115,34 @@ Status Recorder::Load() {
       }));
   NOS_RETURN_IF_ERROR(positions_.Load());
   // 3. Replay the journal: its samples are not flushed, and rows after `applied` are not in the
-  //    state. A damaged row fails the start.
+  //    state. A damaged row becomes a gap: the others must not be lost with it.
   NOS_ASSIGN(const int64_t applied, store_->Applied());
   folded_ = applied;
-  Status damaged;
   NOS_RETURN_IF_ERROR(store_->EachJournaled([&](const JournalRow& row) {
     const Status replayed = Replay(row, applied);
-    if (!replayed.ok()) damaged = replayed;
+    if (!replayed.ok()) LeaveOut(row, replayed, names[row.cluster]);
   }));
   flushed_at_ = Now();
-  return damaged;
+  return Status::Ok();
+}
+
+void Recorder::LeaveOut(const JournalRow& row, const Status& why, const std::string& cluster) {
+  Log(LogLevel::kError, "leaving out a damaged envelope of the journal",
+      {{"id", std::to_string(row.id)},
+       {"cluster", cluster},
+       {"source", row.source},
+       {"error", why.message()}});
+  metrics_.Count(kDamaged, {{"cluster", cluster}});
+  folded_ = std::max(folded_, row.id);
+  const telemetry::Millis now = Now();
+  JsonObject body = {{"kind", "gap"},
+                     {"at", now},
+                     {"source", row.source},
+                     {"lost", 0},
+                     {"why", "an envelope of the journal was damaged"}};
+  Pending pending{clusters_.Of(row.cluster, cluster).id, {}, {}};
+  pending.effects.changes.push_back({now, "gap", row.source, std::move(body)});
+  pending_.push_back(std::move(pending));
 }
 
 // Recent decisions determine how long plans take in this cluster.
@@ -213,6 +232,7 @@ void Recorder::Run() {
     // 1. Take queued envelopes, all that arrived during the last commit.
     const bool busy = !health_.failing() && (work_left_ || !pending_.empty());
     if (!queue_.Take(busy, batch)) break;
+    const StoreHealth::Round round(health_);
     // 2. Correct the state before new records are compared with its times.
     SetBack();
     // 3. Commit and apply the batch: reporters wait for it.

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
+#include <limits>
 #include <sstream>
 
 #include "base/random.h"
+#include "telemetryserver/store/sqlite.h"
 #include "telemetryserver/testing/fixture.h"
 
 namespace nos::telemetryserver {
@@ -27,6 +30,53 @@ TEST_F(RecorderTest, AcknowledgedRecordsSurviveCrash) {
     EXPECT_EQ(live.state.LatestOf("gpu", telemetry::GpuName(1, 1))->at,
               telemetry::kReportStart + 390'000);
   });
+}
+
+TEST_F(RecorderTest, DamagedRowOfJournalBecomesGap) {
+  Open();
+  Report({1, 1, 1}, 0, 3);
+  Crash();
+  {
+    auto db = Sqlite::Open(options_.store.path, Sqlite::Mode::kWrite);
+    ASSERT_TRUE(db.ok()) << db.status().ToString();
+    ASSERT_TRUE(db->Execute("UPDATE journal SET body = x'00' WHERE source != '' AND id = "
+                            "(SELECT max(id) FROM journal WHERE source != '' AND id < "
+                            "(SELECT max(id) FROM journal WHERE source != ''))")
+                    .ok());
+  }
+  Open();
+  EXPECT_EQ(Raw("gpu/" + telemetry::GpuName(0, 0), "power").size(), 2U)
+      << "the others are replayed";
+  EXPECT_NE(metrics_.Text().find("nos_telemetry_damaged_envelopes_total{cluster=\"prod\"} 1"),
+            std::string::npos);
+  ASSERT_TRUE(recorder_->Settle().ok());
+  recorder_->Look("prod", [&](const Live& live) {
+    const EventQuery query{0, std::numeric_limits<telemetry::Millis>::max(), {"gap"}, "", 10};
+    const auto gaps = recorder_->archive().Events(live.id, query);
+    ASSERT_TRUE(gaps.ok());
+    ASSERT_EQ(gaps->size(), 1U);
+    EXPECT_EQ(FindString(gaps->front().body, "why"), "an envelope of the journal was damaged");
+  });
+  EXPECT_EQ(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart + 30'000, 4)).sequence,
+            4);
+}
+
+// The disk hangs after the first envelope.
+TEST_F(RecorderTest, AnswersWithinItsLimitWhileRoundBlocks) {
+  options_.max_wait = std::chrono::milliseconds(100);
+  std::promise<void> goes_on;
+  const std::shared_future<void> waits = goes_on.get_future().share();
+  auto opened = Recorder::Open(options_, gpu::Catalogue::Builtin(), clock_, metrics_,
+                               [waits] { waits.wait(); });
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  recorder_ = *std::move(opened);
+  clock_.Set(telemetry::kReportStart + 10'000);
+  const auto report = [&](int number) {
+    return Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, number));
+  };
+  EXPECT_TRUE(report(1).status.ok());
+  EXPECT_EQ(report(2).status.code(), Code::kUnavailable);
+  goes_on.set_value();
 }
 
 TEST_F(RecorderTest, CombinesFlushedAndUnflushedSamples) {

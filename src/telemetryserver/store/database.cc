@@ -5,9 +5,13 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "base/log.h"
 #include "telemetryserver/store/schema.h"
 
 namespace nos::telemetryserver {
@@ -29,12 +33,19 @@ Result<UniqueFd> LockFile(const std::string& path) {
   return lock;
 }
 
+// For a text between single quotes.
+std::string Quoted(std::string_view path) {
+  std::string quoted;
+  for (const char c : path) quoted.append(c == '\'' ? 2 : 1, c);
+  return quoted;
+}
+
 }  // namespace
 
 Result<Database> Database::Open(const std::string& path, int64_t max_bytes) {
   NOS_ASSIGN(UniqueFd lock, LockFile(path));
   NOS_ASSIGN(Sqlite sqlite, Sqlite::Open(path, Sqlite::Mode::kWrite));
-  Database db(std::move(sqlite), std::move(lock));
+  Database db(path, std::move(sqlite), std::move(lock));
   NOS_RETURN_IF_ERROR(db.Execute(fmt::format(
       "PRAGMA page_size={}; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
       "PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY; PRAGMA journal_size_limit=268435456",
@@ -54,6 +65,7 @@ Status Database::Migrate() {
         "the file has version {} and this nos knows up to {}: use the newer nos, or another file",
         version, kMigrations.size()));
   }
+  if (version > 0 && version < static_cast<int64_t>(kMigrations.size())) KeepCopy(version);
   for (; version < static_cast<int64_t>(kMigrations.size()); ++version) {
     const auto write = [&]() -> Status {
       NOS_RETURN_IF_ERROR(Execute(kMigrations.at(static_cast<size_t>(version))));
@@ -62,6 +74,30 @@ Status Database::Migrate() {
     NOS_RETURN_IF_ERROR(Transaction(write));
   }
   return Status::Ok();
+}
+
+// An earlier nos reads no newer version. Without space for a copy the migration still goes on: it
+// is one transaction for each version, and the server must not stay away because its disk is full.
+void Database::KeepCopy(int64_t version) {
+  const std::string copy = fmt::format("{}.version-{}", path_, version), part = copy + ".part";
+  std::error_code ignored;
+  for (int64_t older = 1; older < version; ++older) {
+    std::filesystem::remove(fmt::format("{}.version-{}", path_, older), ignored);
+  }
+  std::filesystem::remove(part, ignored);  // of a start that was interrupted
+  Status written = Execute(fmt::format("VACUUM INTO '{}'", Quoted(part)));
+  if (written.ok() && std::rename(part.c_str(), copy.c_str()) != 0) {
+    const char* why = std::strerror(errno);  // NOLINT(concurrency-*)
+    written = Status(Code::kUnavailable, fmt::format("rename {}: {}", part, why));
+  }
+  if (written.ok()) {
+    Log(LogLevel::kInfo, "migrating the store, keeping a copy for the previous nos",
+        {{"copy", copy}});
+    return;
+  }
+  std::filesystem::remove(part, ignored);
+  Log(LogLevel::kWarn, "failed to copy the store before its migration",
+      {{"error", written.ToString()}});
 }
 
 Status Database::Transaction(FunctionRef<Status()> write) {

@@ -41,9 +41,13 @@ class Database {
   Result<int64_t> UsedBytes();
 
  private:
-  Database(Sqlite db, UniqueFd lock) : lock_(std::move(lock)), db_(std::move(db)) {}
+  Database(std::string path, Sqlite db, UniqueFd lock)
+      : path_(std::move(path)), lock_(std::move(lock)), db_(std::move(db)) {}
+  // Before the migration, `version` is that of the file. Writes PATH.version-VERSION.
+  void KeepCopy(int64_t version);
   Status Migrate();
 
+  std::string path_;
   UniqueFd lock_;  // of the file, held while this lives
   Sqlite db_;
   std::map<std::string, SqliteStatement, std::less<>> statements_;

@@ -93,6 +93,13 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{- /* where a daemon serves /metrics */ -}}
+{{- define "nos.metricsAddress" -}}
+{{- if .root.Values.metrics.loopback -}}
+{{- $_ := set .config "metrics" (dict "bindAddress" "127.0.0.1:8080") -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* every component must count the memory of whole GPUs alike for quotas */ -}}
 {{- define "nos.checkGpuMemory" -}}
 {{- if and (hasKey .from "nvidiaGpuResourceMemoryGB") (ne (int64 .from.nvidiaGpuResourceMemoryGB) (int64 .gb)) -}}

@@ -18,6 +18,7 @@ struct Evictor::Eviction {
   std::string node;  // of the victim
   bool for_quota;
   Time time;
+  std::optional<std::chrono::seconds> grace;  // absent: the victim's own
 };
 
 // Evictions that wait for nominations to be written.
@@ -147,12 +148,17 @@ std::optional<kube::Workers::Call> Evictor::Evict(const Pod& victim, const Pod& 
         now);
     return std::nullopt;
   }
-  if (scheduling::EndsByPreemption(*victim)) return std::nullopt;
-  if (!terminating_.MarkEvicted(key, for_quota)) return std::nullopt;
+  const bool ends_late =
+      for_quota && victim->meta.deleted && *victim->meta.deleted > terminating_.LatestEnd(now);
+  if (scheduling::EndsByPreemption(*victim) && !ends_late) return std::nullopt;
+  if (!terminating_.MarkEvicted(victim, for_quota, now)) return std::nullopt;
+  const auto max_grace = std::chrono::floor<std::chrono::seconds>(terminating_.max_grace());
+  const bool shortens = for_quota && (ends_late || victim->grace_seconds > max_grace.count());
   const auto* placed = engine_.FindPlaced(key);
   const std::string node = placed == nullptr ? victim->node_name : placed->node;
-  return [results = results_, eviction = Eviction{victim, preemptor, node, for_quota, now}](
-             kube::Client& with) { Send(eviction, *results, with); };
+  const Eviction eviction{victim,    preemptor, node,
+                          for_quota, now,       shortens ? std::optional(max_grace) : std::nullopt};
+  return [results = results_, eviction](kube::Client& with) { Send(eviction, *results, with); };
 }
 
 void Evictor::Send(const Eviction& eviction, Results& results, kube::Client& client) {
@@ -163,7 +169,8 @@ void Evictor::Send(const Eviction& eviction, Results& results, kube::Client& cli
       eviction.for_quota ? reconcile::ReclaimMessage(preemptor.scheduler_name)
                          : fmt::format("{}: preempting to accommodate a higher priority pod",
                                        preemptor.scheduler_name)};
-  const Json options = {{"preconditions", {{"uid", victim.meta.uid}}}};
+  Json options = {{"preconditions", {{"uid", victim.meta.uid}}}};
+  if (eviction.grace) options.get_object()["gracePeriodSeconds"] = eviction.grace->count();
   Status deleted = reconcile::WriteCondition(client, victim, condition, eviction.time);
   if (deleted.ok()) {
     deleted = client.Delete(kube::kPods, victim.meta.ns, victim.meta.name, options);

@@ -10,7 +10,8 @@
 //
 // A victim is evicted as kube-scheduler does it: it gets the condition DisruptionTarget, which
 // names the scheduler, and is then deleted. A victim that is not bound yet loses its reservation
-// instead. An eviction without an answer is repeated by Retry.
+// instead. A victim for a quota gets the maximum grace period if its own is longer, also if its
+// deletion is under way. An eviction without an answer is repeated by Retry.
 //
 // Owned by one thread. API calls run on `workers` if there are any.
 #pragma once

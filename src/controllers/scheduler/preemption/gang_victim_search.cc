@@ -168,7 +168,7 @@ std::optional<scheduling::Preemption> GangVictimSearch::FindByQuota(const Pod& m
   const SchedulerProfile& profile = profiles_.Of(*member);
   if (!reclaim_) {
     reclaim_.emplace(
-        victims_.MakeReclaim(*profile.framework, *member, WithRestOfGangs(), waiting_));
+        victims_.MakeReclaim(*profile.framework, *member, WithRestOfGangs(), waiting_, input_.now));
     reclaim_->Spare(input_.members);
   }
   reclaim_->Heed(foreign_.ToRespect(*member, waiting_));

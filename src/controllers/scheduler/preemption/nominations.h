@@ -54,6 +54,7 @@ class Nominations {
   void MarkEvicting(const std::string& pod_key) { evicting_.insert(pod_key); }
   void UnmarkEvicting(const std::string& pod_key) { evicting_.erase(pod_key); }
   bool IsEvicting(const std::string& pod_key) const { return evicting_.contains(pod_key); }
+  const std::set<std::string>& evicting() const { return evicting_; }  // pod keys
 
  private:
   scheduling::Engine& engine_;

@@ -112,7 +112,7 @@ std::string Preemptor::ReclaimQuota(const SchedulerProfile& profile, const Pod& 
   cluster::ClusterSnapshot snapshot = engine_.snapshot();
   terminating_.Vacate(leaving, snapshot);
   waits_.LeaveOutSilentNodes(*pod, snapshot);
-  scheduling::Reclaim reclaim = victims_.MakeReclaim(*profile.framework, *pod, leaving, {});
+  scheduling::Reclaim reclaim = victims_.MakeReclaim(*profile.framework, *pod, leaving, {}, now);
   auto [found, awaits_partitioning] = RunReclaim(profile, reclaim, snapshot, pod, nominee);
 
   // 4. Prefer partitioning to evictions, as long as partitioner and agents act in time. Nodes where

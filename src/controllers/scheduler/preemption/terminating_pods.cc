@@ -22,22 +22,69 @@ bool SharesLimits(const quota::Balance& balance, size_t a, size_t b) {
 
 }  // namespace
 
-void TerminatingPods::OnPod(const std::string& key, const Pod& after, bool successor) {
+void TerminatingPods::OnPod(const std::string& key, const Pod& after, bool successor, Time now,
+                            std::optional<Time> at_least) {
   const bool ends = after != nullptr && scheduling::EndsByPreemption(*after);
-  if (after == nullptr || successor || ends) evicted_.erase(key);
-  ends&& RunsSomewhere(after) ? void(terminating_.insert(key)) : void(terminating_.erase(key));
-  engine_.SetLeaving(key, evicted_.contains(key) || terminating_.contains(key));
+  const auto evicted = evicted_.find(key);
+  if (evicted != evicted_.end()) {
+    const bool shown = ends && after->meta.deleted != evicted->second.shortens;
+    if (shown && !at_least) at_least = evicted->second.at_least;
+    if (after == nullptr || successor || shown) evicted_.erase(evicted);
+  }
+  if (ends && RunsSomewhere(after)) {
+    const auto known = terminating_.find(key);
+    const bool same = known != terminating_.end() && !successor;
+    if (!at_least && same) at_least = known->second.at_least;
+    const Time due = std::max(*after->meta.deleted, at_least.value_or(Time::min()));
+    const bool counts = due <= LatestEnd(now) && now < due + kOverdue;
+    terminating_.insert_or_assign(key, Terminating{at_least.value_or(Time::min()), due, counts});
+  } else {
+    terminating_.erase(key);
+  }
+  engine_.SetLeaving(key, Counts(key));
 }
 
-bool TerminatingPods::MarkEvicted(const std::string& key, bool for_quota) {
-  if (!evicted_.emplace(key, for_quota).second) return false;
-  engine_.SetLeaving(key, true);
+std::vector<TerminatingPods::Pod> TerminatingPods::TakeOverdue(Time now) {
+  std::vector<Pod> overdue;
+  for (auto& [key, pod] : terminating_) {
+    if (!pod.counts || now < pod.due + kOverdue) continue;
+    pod.counts = false;
+    engine_.SetLeaving(key, Counts(key));
+    const auto* placed = engine_.FindPlaced(key);
+    if (placed != nullptr) overdue.push_back(placed->pod);
+  }
+  return overdue;
+}
+
+std::optional<Time> TerminatingPods::NextDue() const {
+  std::optional<Time> next;
+  for (const auto& [key, pod] : terminating_) {
+    if (pod.counts) next = std::min(next.value_or(Time::max()), pod.due + kOverdue);
+  }
+  return next;
+}
+
+bool TerminatingPods::MarkEvicted(const Pod& pod, bool for_quota, Time now) {
+  Eviction eviction{for_quota, std::nullopt, std::nullopt};
+  if (for_quota && pod->meta.deleted && *pod->meta.deleted > LatestEnd(now)) {
+    eviction.shortens = pod->meta.deleted;
+    // The API server counts the shorter period from the first deletion, the kubelet from now
+    // (kubernetes 1.34.2, apiserver pkg/registry/rest/delete.go, pkg/kubelet/pod_workers.go).
+    eviction.at_least = now + max_grace_;
+  }
+  if (!evicted_.emplace(pod->Key(), eviction).second) return false;
+  engine_.SetLeaving(pod->Key(), true);
   return true;
 }
 
 void TerminatingPods::EvictionFailed(const std::string& key) {
   evicted_.erase(key);
-  engine_.SetLeaving(key, terminating_.contains(key));
+  engine_.SetLeaving(key, Counts(key));
+}
+
+bool TerminatingPods::Counts(const std::string& key) const {
+  const auto pod = terminating_.find(key);
+  return evicted_.contains(key) || (pod != terminating_.end() && pod->second.counts);
 }
 
 std::vector<TerminatingPods::Pod> TerminatingPods::All() const {
@@ -46,9 +93,9 @@ std::vector<TerminatingPods::Pod> TerminatingPods::All() const {
     const auto* placed = engine_.FindPlaced(key);
     if (placed != nullptr && !IsOnLostNode(*placed)) all.push_back(placed->pod);
   };
-  for (const auto& [key, for_quota] : evicted_) add(key);
-  for (const std::string& key : terminating_) {
-    if (!evicted_.contains(key)) add(key);
+  for (const auto& [key, eviction] : evicted_) add(key);
+  for (const auto& [key, pod] : terminating_) {
+    if (pod.counts && !evicted_.contains(key)) add(key);
   }
   return all;
 }
@@ -57,7 +104,7 @@ std::vector<TerminatingPods::Pod> TerminatingPods::OnLostNodes(const cluster::Po
   const quota::Balance& balance = engine_.ledger().balance();
   const auto own = balance.AccountOf(seen_by.meta.ns);
   std::vector<Pod> leaving;
-  for (const std::string& key : terminating_) {
+  for (const auto& [key, pod] : terminating_) {
     const auto* placed = engine_.FindPlaced(key);
     if (placed == nullptr || !IsOnLostNode(*placed)) continue;
     const auto theirs = balance.AccountOf(placed->pod->meta.ns);
@@ -74,7 +121,8 @@ std::vector<TerminatingPods::Pod> TerminatingPods::RestOfGangs(
   const auto around = engine_.snapshot().ShareContext();
   for (const Pod& pod : leaving) {
     const auto evicted = evicted_.find(pod->Key());
-    if (evicted != evicted_.end() ? !evicted->second : reconcile::WhyReclaimed(*pod) == nullptr)
+    if (evicted != evicted_.end() ? !evicted->second.for_quota
+                                  : reconcile::WhyReclaimed(*pod) == nullptr)
       continue;
     const scheduling::EvictionUnit unit = UnitOf(pod);
     const auto stay = std::ranges::count_if(
@@ -101,9 +149,9 @@ scheduling::EvictionUnit TerminatingPods::UnitOf(const Pod& pod) const {
 
 std::optional<Time> TerminatingPods::GoneFor(const cluster::Pod& nominated) const {
   std::optional<Time> last;
-  for (const std::string& key : terminating_) {
+  for (const auto& [key, pod] : terminating_) {
     const auto* placed = engine_.FindPlaced(key);
-    if (placed == nullptr || IsOnLostNode(*placed)) continue;
+    if (!pod.counts || placed == nullptr || IsOnLostNode(*placed)) continue;
     const std::string by = reconcile::EvictedBy(*placed->pod);
     if (!by.empty() && by != nominated.scheduler_name) continue;
     if (placed->node != nominated.nominated_node &&

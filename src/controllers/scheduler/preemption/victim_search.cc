@@ -98,7 +98,7 @@ std::optional<scheduling::Preemption> VictimSearch::ByPriority(const SchedulerPr
 scheduling::Reclaim VictimSearch::MakeReclaim(const scheduling::Framework& framework,
                                               const cluster::Pod& pod,
                                               const std::vector<Pod>& leaving,
-                                              const std::set<std::string>& gang) const {
+                                              const std::set<std::string>& gang, Time now) const {
   const auto evicts_itself = [this](const std::string& key) {
     return foreign_.HasEvictionsAhead(key);
   };
@@ -107,8 +107,11 @@ scheduling::Reclaim VictimSearch::MakeReclaim(const scheduling::Framework& frame
   };
   scheduling::QuotaOptions options = framework.quotas()->options();
   options.charges = engine_.charge_rules();
-  scheduling::Reclaim reclaim(engine_.ledger(), balance, options,
-                              [this](const Pod& victim) { return terminating_.UnitOf(victim); });
+  scheduling::Reclaim reclaim(engine_.ledger(), balance, options, [this](const Pod& victim) {
+    // A pod that is being deleted counts no more in its gang.
+    return victim->meta.deleted ? scheduling::EvictionUnit{victim} : terminating_.UnitOf(victim);
+  });
+  reclaim.SetLatestEnd(terminating_.LatestEnd(now));
   reclaim.Heed(foreign_.ToRespect(pod, gang));
   reclaim.CountGone(leaving);
   reclaim.CountGone(terminating_.OnLostNodes(pod));

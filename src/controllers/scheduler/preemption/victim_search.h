@@ -76,7 +76,7 @@ class VictimSearch {
   // The result must not outlive the pod or this object.
   scheduling::Reclaim MakeReclaim(const scheduling::Framework& framework, const cluster::Pod& pod,
                                   const std::vector<Pod>& leaving,
-                                  const std::set<std::string>& gang) const;
+                                  const std::set<std::string>& gang, Time now) const;
 
  private:
   bool AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee,

@@ -106,8 +106,14 @@ class Sweep {
     if (IsDeleting(object) && grace >= GraceLeft(object)) return;
     Json marked = object;
     JsonObject& metadata = MakeObject(marked, "metadata");
+    // A shorter period counts from the first deletion (kubernetes 1.34.2,
+    // apiserver/pkg/registry/rest/delete.go, BeforeDelete).
+    Time since = state_.clock.Now();
+    if (const auto end = ParseTime(FindString(object, "metadata", "deletionTimestamp")); end.ok()) {
+      since = *end - std::chrono::seconds(GraceLeft(object));
+    }
     metadata["deletionTimestamp"] =
-        FormatTime(state_.clock.Now() + std::chrono::seconds(std::max<int64_t>(grace, 0)));
+        FormatTime(since + std::chrono::seconds(std::max<int64_t>(grace, 0)));
     metadata["deletionGracePeriodSeconds"] = grace;
     if (place.storage == kNamespaceStorage) MakeObject(marked, "status")["phase"] = "Terminating";
     state_.store.Put(place, std::move(marked));

@@ -307,6 +307,7 @@ Json PodObject(const PodSpec& spec) {
   cluster::StringMap labels = spec.labels;
   labels.emplace(kPodLabel, spec.name);
   JsonObject annotations = ToJson(spec.annotations);
+  if (!spec.ends.empty()) annotations[kEnds] = spec.ends;
   if (spec.run) annotations[kRunSeconds] = fmt::format("{}", ToSeconds(*spec.run));
   JsonObject pod_spec = {{"containers", ContainersJson(spec)},
                          {"restartPolicy", "Never"},

@@ -74,6 +74,11 @@ std::string PodIp(uint32_t number) {
 
 std::optional<Duration> RunTime(const cluster::Pod& pod) { return TimeIn(pod, kRunSeconds); }
 
+std::string EndsOf(const cluster::Pod& pod) {
+  const auto ends = pod.meta.annotations.find(kEnds);
+  return ends == pod.meta.annotations.end() ? "" : ends->second;
+}
+
 Duration InitTime(const cluster::Pod& pod) {
   return EndingContainers(pod).empty() ? Duration{}
                                        : TimeIn(pod, kInitSeconds).value_or(Duration{});

@@ -39,6 +39,8 @@ std::string PodIp(uint32_t number);
 // How long the pod runs (specs.h); nullopt: it never ends. An unreadable annotation counts as
 // absent.
 std::optional<Duration> RunTime(const cluster::Pod& pod);
+// Value of kEnds; "": none.
+std::string EndsOf(const cluster::Pod& pod);
 
 // Init containers that end before the others start, and their total run time (specs.h).
 std::vector<std::string> EndingContainers(const cluster::Pod& pod);

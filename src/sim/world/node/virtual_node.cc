@@ -246,10 +246,15 @@ const VirtualNode::RunningPod* VirtualNode::ClaimHolder(std::string_view uuid) c
 void VirtualNode::Stop(RunningPod& pod) {
   if (pod.stage == Stage::kFinished) {
     pod.remove_object = true;
-  } else if (pod.stage != Stage::kStopping) {
-    pod.stage = Stage::kStopping;
-    pod.next = clock_.Now() + times_.stop;
+    return;
   }
+  const std::string ends = pod.pod == nullptr ? "" : EndsOf(*pod.pod);
+  const bool late = ends == "late";
+  if (pod.stage == Stage::kStopping && !late) return;
+  pod.stage = Stage::kStopping;
+  pod.next = clock_.Now() + times_.stop;
+  if (late) pod.next = std::max(*pod.next, *pod.pod->meta.deleted);
+  if (ends == "never") pod.next = std::nullopt;
 }
 
 bool VirtualNode::Advance() {
