@@ -109,7 +109,7 @@ void MpsKeeper::Run() {
 void MpsKeeper::ReapEnded() {
   std::erase_if(daemons_, [](const ProcessHandle& daemon) {
     if (!daemon.Ended()) return false;
-    Log(LogLevel::kInfo, "MPS control daemon ended",
+    Log(LogLevel::kInfo, "reaped MPS control daemon",
         {{"pid", std::to_string(daemon.pid())}, {"how", daemon.HowItEnded()}});
     return true;
   });

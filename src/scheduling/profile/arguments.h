@@ -27,8 +27,8 @@ Duration ReadVolumeBindingArguments(const ConfigValue& args);
 // The time for binding conditions. A filter's time is bounded by the number of its steps instead.
 Duration ReadDynamicResourcesArguments(const ConfigValue& args);
 PreemptionOptions ReadPreemptionArguments(const ConfigValue& args);
-// nvidiaGpuResourceMemoryGB, as in the Go implementation of nos, and the rules of reclaim, which are
-// nos's own.
+// nvidiaGpuResourceMemoryGB, as in the Go implementation of nos, and the rules of reclaim, which
+// are nos's own.
 QuotaOptions ReadQuotaArguments(const ConfigValue& args);
 
 }  // namespace nos::scheduling
