@@ -369,6 +369,19 @@ TEST(StatusPatchTest, ReplacesTheWholeStatus) {
   EXPECT_EQ(StatusPatch(node, {gpu}, ""), expected);
 }
 
+// All annotations of an object may have 256 KiB together.
+TEST(StatusPatchTest, LimitsNamesOfHolders) {
+  Gpu gpu{.index = 0, .model = &A100(), .instances = {}};
+  const auto small = A100().FindProfile("1g.5gb").value_or(0);
+  const std::string pod = std::string(63, 'n') + "/" + std::string(2000, 'p');
+  for (int start = 0; start < 7; ++start) gpu.instances.push_back({{small, start}, true, pod});
+  const AnnotationPatch patch = StatusPatch(MigNode(1), {gpu}, "");
+  const std::string holders = patch.at(N("status-holders-0")).value();
+  EXPECT_LE(holders.size(), size_t{8} << 10);
+  EXPECT_EQ(std::ranges::count(holders, '='), 3) << "those that fit, whole";
+  EXPECT_EQ(patch.at(N("status-gpu-0-1g.5gb-used")), "7");
+}
+
 // Unreadable holders do not affect the readable ones.
 TEST(StatusTest, ReadsHoldersOfUsedInstancesOnly) {
   const std::string layout = "3g.20gb@4:used,1g.5gb@0:used,1g.5gb@1:free";

@@ -61,6 +61,10 @@ bool TrustedProxies::Trusts(std::string_view address) const {
          });
 }
 
+bool TrustedProxies::Ignores(const HttpRequest& request) const {
+  return !request.Header("x-forwarded-for").empty() && !Trusts(request.peer);
+}
+
 std::string TrustedProxies::ClientOf(const HttpRequest& request) const {
   std::string client = request.peer;
   if (networks_.empty() || !Trusts(client)) return client;

@@ -23,6 +23,8 @@ class TrustedProxies {
   // only as far back as trusted proxies have written it: any client can send that header. Without
   // one, returns the peer's own address.
   std::string ClientOf(const HttpRequest& request) const;
+  // True if X-Forwarded-For is not read, because the peer is no trusted proxy.
+  bool Ignores(const HttpRequest& request) const;
 
  private:
   struct Network {

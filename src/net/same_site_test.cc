@@ -77,6 +77,16 @@ TEST(ClientAddressTest, BelievesOnlyTrustedProxies) {
   EXPECT_EQ(Client("fd00::7", {{"x-forwarded-for", "2001:db8::1"}}, "fd00::/8"), "2001:db8::1");
 }
 
+TEST(ClientAddressTest, SaysIfHeaderIsNotRead) {
+  HttpRequest request{"GET", "/", {{"x-forwarded-for", "1.2.3.4"}}, ""};
+  request.peer = "10.1.2.3";
+  EXPECT_TRUE(TrustedProxies::Parse("")->Ignores(request));
+  EXPECT_TRUE(TrustedProxies::Parse("10.2.0.0/16")->Ignores(request));
+  EXPECT_FALSE(TrustedProxies::Parse("10.1.0.0/16")->Ignores(request));
+  request.headers.clear();
+  EXPECT_FALSE(TrustedProxies::Parse("")->Ignores(request));
+}
+
 TEST(ClientAddressTest, ValidatesProxyNetworks) {
   for (const char* wrong : {"10.0.0.0/33", "x", "10.0.0.0/-1", "10.0.0/8", "fd00::/129", "::1/x"}) {
     EXPECT_EQ(TrustedProxies::Parse(wrong).status().code(), Code::kInvalid) << wrong;

@@ -139,9 +139,15 @@ Status Spool::SavePosition(uint64_t acknowledged) {
     ++stats_.disk_errors;
     return SystemError("rename to " + PathOf(name), errno);
   }
-  fsync(folder_.get());
   position_ = std::move(name);
-  return Status::Ok();
+  return SyncFolder();
+}
+
+Status Spool::SyncFolder() {
+  if (fsync(folder_.get()) == 0) return Status::Ok();
+  const int why = errno;
+  ++stats_.disk_errors;
+  return SystemError("sync " + options_.folder, why);
 }
 
 Status Spool::WriteFile(const std::string& name, std::string_view content) {
@@ -153,7 +159,9 @@ Status Spool::WriteFile(const std::string& name, std::string_view content) {
     written = SystemError("rename to " + path, errno);
   }
   if (written.ok()) {
-    fsync(folder_.get());
+    written = SyncFolder();
+    // Otherwise its records would count as lost, and be delivered after a restart.
+    if (!written.ok()) unlink(path.c_str());
     return written;
   }
   unlink(aside.c_str());

@@ -85,6 +85,7 @@ class Spool {
   void ReadPosition(const std::string& name);
   Status BeginAnew();
   Status SavePosition(uint64_t acknowledged);
+  Status SyncFolder();
   Status WriteFile(const std::string& name, std::string_view content);
   Status AppendOne(std::string_view records, uint64_t count);
   Status Remove(bool keep);

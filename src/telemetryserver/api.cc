@@ -130,6 +130,9 @@ net::HttpResponse Api::Answer(const net::HttpRequest& request) {
   net::HttpResponse response = later ? std::move(*later) : Dispatch(request, route);
   response.headers.emplace_back("Referrer-Policy", "no-referrer");
   response.headers.emplace_back("X-Frame-Options", "DENY");
+  if (parts_.tls) {
+    response.headers.emplace_back("Strict-Transport-Security", "max-age=31536000");
+  }
   Shrink(request, response);
   parts_.metrics.Count(kRequests, {{"route", route}, {"code", std::to_string(response.code)}});
   parts_.metrics.Observe(kRequestDuration, {{"route", route}}, steady.Now() - begin);

@@ -63,6 +63,7 @@ class Api {
     std::function<Result<bool>(const Reader&, const std::string& ns)> sees = {};
     // The cluster that defines readers' namespaces if several report; "": unknown.
     std::string home = {};
+    bool tls = false;  // it is served over TLS
   };
   explicit Api(Parts parts) : parts_(std::move(parts)) {}
 

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+#include <semaphore>
+#include <thread>
+#include <vector>
+
 #include "telemetryserver/api/fixture_test.h"
 
 namespace nos::telemetryserver {
@@ -174,6 +179,54 @@ TEST_F(ApiTest, AcceptsGzipAndPlainEnvelopes) {
                 {{"content-encoding", "gzip"}})
                 .code,
             413);
+}
+
+TEST_F(ApiTest, BrowsersComeBackOverTlsOnly) {
+  const auto count = [&] {
+    const net::HttpResponse page = api_->Answer({"GET", "/", {}, ""});
+    return std::ranges::count(page.headers, std::pair<std::string, std::string>(
+                                                "Strict-Transport-Security", "max-age=31536000"));
+  };
+  EXPECT_EQ(count(), 0);
+  Serve("", true);
+  EXPECT_EQ(count(), 1);
+}
+
+// 32 KiB that would become 400 MiB of values.
+TEST_F(ApiTest, IngestRefusesTextOfVeryManyValues) {
+  std::string text = R"({"schema":1,"cluster":"prod","source":"node/n","boot":"b","sequence":1,)";
+  text += R"("records":[1)";
+  while (text.size() < telemetry::kMaxEnvelopeBytes - 16) text += ",1";
+  net::HttpRequest request{
+      "POST", "/api/v1/ingest", {{"content-encoding", "gzip"}}, Gzip(text + "]}", 9)};
+  EXPECT_LT(request.body.size(), size_t{40} << 10);
+  const net::HttpResponse response = ingest_->Answer(request);
+  EXPECT_EQ(response.code, 413);
+  EXPECT_EQ(response.body, "{\"error\":\"envelope: more than 2000000 values\"}\n");
+}
+
+// Readers need the other threads of the server.
+TEST_F(ApiTest, IngestTakesOnlyPartOfTheThreads) {
+  std::promise<void> goes_on;
+  const std::shared_future<void> waits = goes_on.get_future().share();
+  std::counting_semaphore<> under_way(0);
+  Ingest slow(
+      *recorder_,
+      [&](const net::HttpRequest&, std::string_view) {
+        under_way.release();
+        waits.wait();
+        return Status(Code::kPermission, "not you");
+      },
+      metrics_);
+  const net::HttpRequest request{"POST", "/api/v1/ingest", {}, "{}"};
+  std::vector<std::thread> reporters;
+  for (size_t i = 0; i < kMaxIngests; ++i) {
+    reporters.emplace_back([&] { EXPECT_EQ(slow.Answer(request).code, 401); });
+  }
+  for (size_t i = 0; i < kMaxIngests; ++i) under_way.acquire();
+  EXPECT_EQ(slow.Answer(request).code, 503);
+  goes_on.set_value();
+  for (std::thread& reporter : reporters) reporter.join();
 }
 
 TEST_F(ApiTest, IngestRequiresTokenOfCluster) {

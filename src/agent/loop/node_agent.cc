@@ -339,17 +339,19 @@ reconcile::ReconcileResult Agent::Rest(const device::Progress& progress, const O
 }
 
 // Annotations and conditions come before Events: the partitioner and the scheduler wait for them.
+// Conditions are written although the API server refuses the annotations, for example as too large.
 Status Agent::Report(const ObservedState& round, const std::optional<reconcile::PlanResult>& result,
                      kube::Client& client, Time now) {
   const cluster::Node& node = *round.node;
   const std::vector<cluster::Gpu> gpus = ReportedGpus(round);
-  NOS_RETURN_IF_ERROR(reporter_.WriteStatus(round, gpus, result, client));
+  const Status written = reporter_.WriteStatus(round, gpus, result, client);
   NOS_RETURN_IF_ERROR(reporter_.WriteHealth(node, client, now));
   NOS_RETURN_IF_ERROR(ReportHandover(node, client, now));
   for (const auto& mode : modes_) {
     const auto wanted = mode->Condition(round.devices.gpus);
     if (wanted) NOS_RETURN_IF_ERROR(reporter_.WriteModeCondition(node, *wanted, client, now));
   }
+  NOS_RETURN_IF_ERROR(written);
   if (result) reporter_.AnnounceResult(node, *result, client, now);
   reporter_.AnnounceProblems(round, client, now);
   reporter_.AnnounceIgnored(gpus, catalogue_.ignored(), client, now);

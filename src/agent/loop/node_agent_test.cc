@@ -44,6 +44,22 @@ TEST_F(AgentTest, DoesNotPartitionBrokenGpuAndOffersItsDevicesAsUnhealthy) {
   EXPECT_EQ(Annotation("status-layout-0"), "7g.40gb@0:free");
 }
 
+// For example because the annotations are too large.
+TEST_F(AgentTest, ReportsHealthAlthoughStatusIsRefused) {
+  health_.Add({device::HealthCondition::Kind::kXid, 0, {}, 79, "fell off the bus; reset it"});
+  api_.intercept = [](const kube::ApiRequest& request) {
+    std::optional<Result<kube::ApiResponse>> answer;
+    if (request.method != "PATCH" || !request.path.ends_with(std::string("/nodes/") + kNode)) {
+      return answer;
+    }
+    answer = Result<kube::ApiResponse>(kube::ApiResponse{422, JsonObject{}, {}, {}});
+    return answer;
+  };
+  Run();
+  EXPECT_EQ(Annotation("status-layout-0"), "");
+  EXPECT_EQ(NodeCondition(), "False Xid79 GPU 0: fell off the bus; reset it");
+}
+
 TEST_F(AgentTest, OffersUnhealthyInstanceAsUnhealthyAndReportsItUsed) {
   ASSERT_TRUE(gpus_.Place(0, "3g.20gb", 4).ok());
   ASSERT_TRUE(gpus_.Place(0, "3g.20gb", 0).ok());

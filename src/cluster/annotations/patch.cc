@@ -28,12 +28,21 @@ std::string LayoutText(const gpu::Model& model, std::vector<Instance> instances,
   return Join(parts, ",");
 }
 
+// In bytes. An object's annotations may have 256 KiB together, and a node 16 GPUs with 48 shares
+// each.
+constexpr size_t kMaxHolders = size_t{8} << 10;
+
 std::string HoldersText(const Gpu& gpu) {
   std::vector<std::string> parts;
+  size_t bytes = 0;
   for (const Instance& instance : gpu.instances) {
     if (!instance.used || instance.pod.empty()) continue;
     parts.push_back(
         fmt::format("{}={}", gpu.model->PlacementName(instance.placement), instance.pod));
+    bytes += parts.back().size() + 1;
+    if (bytes <= kMaxHolders) continue;
+    parts.pop_back();
+    break;
   }
   return Join(parts, ",");
 }

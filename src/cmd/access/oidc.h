@@ -22,7 +22,7 @@ namespace nos::cmd {
 struct OidcConfig {
   identity::IssuerOptions issuer{};  // empty rules.issuer: disabled
   std::string ca_file{};
-  Duration session = std::chrono::hours(8);
+  Duration session = std::chrono::hours(1);
 
   bool on() const { return !issuer.rules.issuer.empty(); }
 };

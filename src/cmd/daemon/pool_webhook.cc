@@ -55,12 +55,18 @@ Status Wrong(std::string_view field, std::string_view what) {
 
 Result<std::string> Call(const PoolWebhookConfig& config, const std::function<bool()>& may_write,
                          std::string_view method, const std::string& url, const std::string& body) {
+  if (config.prefix.empty()) {
+    return Status(
+        Code::kPermission,
+        "no address is called, because webhook.urlPrefix is empty in the configuration of "
+        "nos autoscaler");
+  }
   if (!url.starts_with(config.prefix)) {
     return Status(Code::kPermission,
                   fmt::format("only addresses that begin with {} are called (webhook.urlPrefix)",
                               config.prefix));
   }
-  if (!config.prefix.empty() && LeavesItsFolder(url)) {
+  if (LeavesItsFolder(url)) {
     return Status(Code::kPermission, "addresses with '..' are not called (webhook.urlPrefix)");
   }
   kube::ConnectionConfig connection;
@@ -90,7 +96,8 @@ Result<std::string> Call(const PoolWebhookConfig& config, const std::function<bo
 
 void DescribePoolWebhook(ConfigFields& f, PoolWebhookConfig& c) {
   f.Text("urlPrefix", c.prefix,
-         "URL prefix (https://HOST/PATH/) that webhooks of NodePools must have. Empty: any URL.");
+         "URL prefix (https://HOST/PATH/) that webhooks of NodePools must have. Empty: none is "
+         "called.");
   f.Text(
       "tokenFile", c.token_file,
       "File with the bearer token sent to webhooks; reloaded when it changes. Requires urlPrefix, "

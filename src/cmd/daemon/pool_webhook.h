@@ -3,9 +3,9 @@
 //   NOS_RETURN_IF_ERROR(CheckPoolWebhook(config));
 //   PoolScaling scaling(PoolWebhookCaller(config, [&] { return leader.Leads(); }));
 //
-// Users who can write NodePools choose the URL. `prefix` restricts it, and a token is sent only to
-// URLs with that prefix. Certificates are verified and redirects are not followed. An answer is
-// limited to 10 seconds and 64 KiB.
+// Users who can write NodePools choose the URL, so only URLs with the prefix are called.
+// Certificates are verified and redirects are not followed. An answer is limited to 10 seconds and
+// 64 KiB.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 namespace nos::cmd {
 
 struct PoolWebhookConfig {
-  std::string prefix;  // "https://hooks.example/nos/"; "": any
+  std::string prefix;  // "https://hooks.example/nos/"; "": none is called
   std::string token_file, ca_file;
 };
 // Fields of the group webhook.

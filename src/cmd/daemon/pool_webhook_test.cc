@@ -33,6 +33,7 @@ class PoolWebhookTest : public ::testing::Test {
     EXPECT_TRUE(server.ok()) << server.status().ToString();
     server_ = *std::move(server);
     base_ = "http://127.0.0.1:" + std::to_string(server_->port());
+    config_.prefix = base_ + "/";
   }
   ~PoolWebhookTest() override {
     server_.reset();
@@ -70,6 +71,18 @@ class PoolWebhookTest : public ::testing::Test {
   PoolWebhookConfig config_;
   std::unique_ptr<net::HttpServer> server_;
 };
+
+TEST_F(PoolWebhookTest, CallsNothingWithoutPrefix) {
+  config_.prefix = "";
+  for (const char* method : {"GET", "POST"}) {
+    const Status status = Call(method, base_ + "/pools/a").status();
+    EXPECT_EQ(status.code(), Code::kPermission);
+    EXPECT_EQ(status.message(), std::string(method) + " " + base_ +
+                                    "/pools/a: no address is called, because webhook.urlPrefix is "
+                                    "empty in the configuration of nos autoscaler");
+  }
+  EXPECT_EQ(Calls(), 0);
+}
 
 TEST_F(PoolWebhookTest, SendsGetAndPostToUrlAsWritten) {
   const auto read = Call("GET", base_ + "/pools/a%2Fb?zone=eu-1a");

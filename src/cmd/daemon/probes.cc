@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/log.h"
 #include "net/listen.h"
 
 namespace nos::cmd {
@@ -58,15 +59,27 @@ net::HttpResponse Probes::Answer(const net::HttpRequest& request) {
   return PlainText(404, "there are /healthz, /readyz and /metrics\n");
 }
 
-net::HttpResponse Probes::Look(bool only_fatal) const {
+void Probes::LogChange(const Check& check, const Status& status) {
+  const std::scoped_lock lock(mutex_);
+  std::string& known = problems_[check.name];
+  if (known == status.message()) return;
+  known = status.message();
+  if (known.empty()) {
+    Log(LogLevel::kInfo, "passing a check again", {{"check", check.name}});
+  } else {
+    Log(LogLevel::kWarn, "failing a check", {{"check", check.name}, {"error", known}});
+  }
+}
+
+net::HttpResponse Probes::Look(bool only_fatal) {
   std::string lines;
   bool well = true;
   for (const Check& check : checks_) {
     if (only_fatal && !check.fatal) continue;
     const Status status = check.look();
     well = well && status.ok();
-    lines += status.ok() ? fmt::format("[+] {}\n", check.name)
-                         : fmt::format("[-] {}: {}\n", check.name, status.message());
+    lines += fmt::format("[{}] {}\n", status.ok() ? '+' : '-', check.name);
+    LogChange(check, status);
   }
   return PlainText(well ? 200 : 503, lines + (well ? "ok\n" : "failed\n"));
 }

@@ -3,12 +3,15 @@
 //   NOS_ASSIGN(auto probes, Probes::Serve({.health = ":8081", .metrics = ":8080"}, checks,
 //   metrics));
 //
-// Each check has a name and returns its problem. An answer lists all checks, one per line, with
-// status 200 if all pass and 503 otherwise.
+// Each check has a name and returns its problem. An answer lists the names of all checks, one per
+// line, with status 200 if all pass and 503 otherwise. Problems are logged when they change:
+// anybody may ask for the answer, and they name inner addresses.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -44,9 +47,12 @@ class Probes {
 
  private:
   Probes() = default;
-  net::HttpResponse Look(bool only_fatal) const;
+  net::HttpResponse Look(bool only_fatal);
+  void LogChange(const Check& check, const Status& status);
 
   std::vector<Check> checks_;
+  std::mutex mutex_;
+  std::map<std::string, std::string> problems_;  // by check, as logged; guarded by mutex_
   Metrics* metrics_ = nullptr;
   std::function<void()> before_scrape_;
   std::vector<std::unique_ptr<net::HttpServer>> servers_;  // last: they use the others

@@ -11,6 +11,7 @@
 #include "cmd/daemon/outside_events.h"
 #include "cmd/daemon/process.h"
 #include "cmd/telemetry/server.h"
+#include "cmd/telemetry/server_probes.h"
 
 namespace nos::cmd {
 namespace {
@@ -72,13 +73,14 @@ Status RunTelemetry(const Config& config) {
   Metrics metrics;
   Announce("telemetry", metrics);
   const SystemClock clock;
-  NOS_ASSIGN(const auto server, TelemetryServer::Start(config.server, catalogue, clock, metrics));
+  std::unique_ptr<TelemetryServer> server;
   // A sandbox opens no port beyond this machine: probes are served on the API's address.
   const ProbeAddresses nowhere{"0", "0"};
-  NOS_ASSIGN(const auto probes, Probes::Serve(config.server.sandbox ? nowhere : config.addresses,
-                                              {{"store", [&] { return server->Ready(); }}}, metrics,
-                                              [&] { server->Report(); }));
-  if (config.server.sandbox) server->Show(*probes);
+  NOS_ASSIGN(const auto probes,
+             ServerProbes::Serve(config.server.sandbox ? nowhere : config.addresses, metrics));
+  NOS_ASSIGN(server, TelemetryServer::Start(config.server, catalogue, clock, metrics));
+  probes->Show(*server);
+  if (config.server.sandbox) server->Show(probes->probes());
   while (!events.StopAsked()) {
     bell.Wait(kMaxWait);
     if (events.TakeFilesChanged()) ReloadTokens(*server, metrics);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "telemetryserver/api.h"
 
 namespace nos::cmd {
@@ -141,6 +142,16 @@ Result<Reader> TelemetryReaders::Authenticate(const net::HttpRequest& request) {
       Code::kPermission,
       "readers cannot be authenticated: set readers.kubernetes or readers.oidc in the "
       "configuration of nos telemetry, or try it with --sandbox on a machine of your own");
+}
+
+std::string TelemetryReaders::AddressOf(const net::HttpRequest& request) const {
+  if (proxies_.Ignores(request) && !warned_.exchange(true)) {
+    Log(LogLevel::kWarn,
+        "ignoring X-Forwarded-For of a proxy that is not in readers.trustedProxies: all clients "
+        "behind it count as one",
+        {{"address", proxies_.ClientOf(request)}});
+  }
+  return proxies_.ClientOf(request);
 }
 
 std::optional<net::HttpResponse> TelemetryReaders::Answer(const net::HttpRequest& request) {

@@ -2,6 +2,7 @@
 // the telemetry server knows about users.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <set>
@@ -61,9 +62,7 @@ class TelemetryReaders {
   std::optional<net::HttpResponse> Answer(const net::HttpRequest& request);
   // Path of the sign-in page, relative to the dashboard; "" if browsers cannot sign in.
   std::string sign_in() const { return oidc_ != nullptr && oidc_->has_login() ? "login" : ""; }
-  std::string AddressOf(const net::HttpRequest& request) const {
-    return proxies_.ClientOf(request);
-  }
+  std::string AddressOf(const net::HttpRequest& request) const;
   // Null if not configured.
   telemetryserver::Actions* actions() { return actions_.get(); }
   telemetryserver::Limits* limits() { return limits_.get(); }
@@ -80,6 +79,7 @@ class TelemetryReaders {
   const ReadersConfig config_;
   const Clock& clock_;
   net::TrustedProxies proxies_;
+  mutable std::atomic<bool> warned_{false};  // of a proxy that is not trusted
   std::unique_ptr<telemetryserver::Limits> limits_;
   std::unique_ptr<telemetryserver::Audit> audit_;
   kube::ConnectionConfig connection_;

@@ -197,7 +197,8 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
       .sign_in = people.sign_in(),
       .sees = [&](const telemetryserver::Reader& reader,
                   const std::string& ns) { return people.Sees(reader, ns); },
-      .home = config.readers.actions.cluster});
+      .home = config.readers.actions.cluster,
+      .tls = server->SpeaksTls()});
   NOS_ASSIGN(server->exports_,
              Exports::Start(config.exports, recorder.store.path, *server->recorder_, metrics));
   NOS_RETURN_IF_ERROR(server->Serve());

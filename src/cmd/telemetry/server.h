@@ -78,6 +78,9 @@ class TelemetryServer {
   Status Connect(const Clock& clock);
   Status Serve();
   Status Listen(std::shared_ptr<net::TlsIdentity> identity);
+  bool SpeaksTls() const {
+    return !config_.certificate_file.empty() || (!config_.service.empty() && !config_.sandbox);
+  }
 
   const TelemetryServerConfig config_;
   Metrics& metrics_;

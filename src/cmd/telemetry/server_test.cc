@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cmd/telemetry/server_probes.h"
+
 namespace nos::cmd {
 namespace {
 
@@ -40,6 +42,25 @@ class TelemetryServerTest : public ::testing::Test {
   SystemClock clock_;
   Metrics metrics_;
 };
+
+// After a crash the journal is replayed first.
+TEST_F(TelemetryServerTest, ProbesAnswerBeforeStoreIsOpen) {
+  std::unique_ptr<TelemetryServer> server;
+  const auto probes = ServerProbes::Serve({"0", "0"}, metrics_);
+  ASSERT_TRUE(probes.ok()) << probes.status().ToString();
+  const auto code = [&](const std::string& target) {
+    return (*probes)->probes().Answer({"GET", target, {}, ""}).code;
+  };
+  EXPECT_EQ(code("/healthz"), 200);
+  EXPECT_EQ(code("/readyz"), 503);
+  EXPECT_EQ(code("/metrics"), 200);
+  auto started = Start();
+  ASSERT_TRUE(started.ok()) << started.status().ToString();
+  server = *std::move(started);
+  EXPECT_EQ(code("/readyz"), 503);
+  (*probes)->Show(*server);
+  EXPECT_EQ(code("/readyz"), 200);
+}
 
 TEST_F(TelemetryServerTest, RejectsConfigurationsWithOpenAccess) {
   config_.token_file = "";

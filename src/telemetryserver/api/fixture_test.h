@@ -15,7 +15,7 @@ class ApiTest : public RecorderFixture {
     Serve();
     document_ = ParseJson(OpenApiText()).value_or(Json());
   }
-  void Serve(const std::string& home = "") {
+  void Serve(const std::string& home = "", bool tls = false) {
     ingest_ = std::make_unique<Ingest>(*recorder_, nullptr, metrics_);
     Api::Parts parts{*recorder_,
                      *ingest_,
@@ -29,6 +29,7 @@ class ApiTest : public RecorderFixture {
                      false,
                      "test"};
     parts.home = home;
+    parts.tls = tls;
     api_ = std::make_unique<Api>(std::move(parts));
   }
   void TearDown() override {
