@@ -37,7 +37,8 @@ std::optional<Reason> GrowthReasons::WhyGangNotWhole(int cls) const {
   }
   if (placed >= problem.gangs[number].lacking) return std::nullopt;
   const Gang& gang = *world_.types.gangs[number];
-  return scheduling::GangNotWhole(gang.name, static_cast<size_t>(gang.placed + placed),
+  return scheduling::GangNotWhole(gang.name,
+                                  static_cast<size_t>(gang.placed) + static_cast<size_t>(placed),
                                   static_cast<size_t>(gang.least));
 }
 
