@@ -374,7 +374,7 @@ TEST(StatusPatchTest, LimitsNamesOfHolders) {
   Gpu gpu{.index = 0, .model = &A100(), .instances = {}};
   const auto small = A100().FindProfile("1g.5gb").value_or(0);
   const std::string pod = std::string(63, 'n') + "/" + std::string(2000, 'p');
-  for (int start = 0; start < 7; ++start) gpu.instances.push_back({{small, start}, true, pod});
+  for (uint8_t start = 0; start < 7; ++start) gpu.instances.push_back({{small, start}, true, pod});
   const AnnotationPatch patch = StatusPatch(MigNode(1), {gpu}, "");
   const std::string holders = patch.at(N("status-holders-0")).value();
   EXPECT_LE(holders.size(), size_t{8} << 10);

@@ -207,6 +207,13 @@ device::NvmlEventOptions KeepIn(XidLog& xids) {
   return options;
 }
 
+// Makes backends of their own for queues that must not wait for each other.
+std::function<std::unique_ptr<device::Backend>()> NvmlBackends(device::NvmlLibrary& library,
+                                                               const gpu::Catalogue& catalogue,
+                                                               device::NvmlEvents& watcher) {
+  return [&] { return std::make_unique<device::NvmlBackend>(library, catalogue, &watcher); };
+}
+
 std::vector<Check> ChecksOf(const LoopReport& report) {
   return {{"loop", [&] { return report.Alive(); }, true},
           {"caches", [&] { return report.Synced(); }},
@@ -255,9 +262,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
 
   agent::ClaimServiceCollaborators collaborators{metered, catalogue, pod_resources};
   collaborators.gpus = [&] { return backend.ListGpus(); };
-  collaborators.make_backend = [&] {
-    return std::make_unique<device::NvmlBackend>(*library, catalogue, &watcher);
-  };
+  collaborators.make_backend = NvmlBackends(*library, catalogue, watcher);
   collaborators.health = &health;
   collaborators.daemons = agent::DaemonsOf(modes);
   collaborators.metrics = &metrics;
