@@ -177,8 +177,8 @@ TEST(ArgumentsTest, ReadsRulesOfReclaim) {
   (void)Read(&ReadQuotaArguments,
              "{reclaimExemptNamespaces: [infra, a/b], reclaimMaxGracePeriodSeconds: 0}", problems);
   EXPECT_EQ(problems,
-            (Problems{"args.reclaimMaxGracePeriodSeconds: must be from 1 to 31536000, not 0",
-                      "args.reclaimExemptNamespaces[1]: 'a/b' is not the name of a namespace"}));
+            (Problems{"args.reclaimExemptNamespaces[1]: 'a/b' is not the name of a namespace",
+                      "args.reclaimMaxGracePeriodSeconds: must be from 1 to 31536000, not 0"}));
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ std::optional<kube::Workers::Call> Evictor::Evict(const Pod& victim, const Pod& 
     return std::nullopt;
   }
   const bool ends_late =
-      for_quota && victim->meta.deleted && *victim->meta.deleted > terminating_.LatestEnd(now);
+      for_quota && victim->meta.deleted.value_or(Time()) > terminating_.LatestEnd(now);
   if (scheduling::EndsByPreemption(*victim) && !ends_late) return std::nullopt;
   if (!terminating_.MarkEvicted(victim, for_quota, now)) return std::nullopt;
   const auto max_grace = std::chrono::floor<std::chrono::seconds>(terminating_.max_grace());
