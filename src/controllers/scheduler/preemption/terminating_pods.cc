@@ -35,7 +35,8 @@ void TerminatingPods::OnPod(const std::string& key, const Pod& after, bool succe
     const auto known = terminating_.find(key);
     const bool same = known != terminating_.end() && !successor;
     if (!at_least && same) at_least = known->second.at_least;
-    const Time due = std::max(*after->meta.deleted, at_least.value_or(Time::min()));
+    const Time due =
+        std::max(after->meta.deleted.value_or(Time::min()), at_least.value_or(Time::min()));
     const bool counts = due <= LatestEnd(now) && now < due + kOverdue;
     terminating_.insert_or_assign(key, Terminating{at_least.value_or(Time::min()), due, counts});
   } else {
@@ -66,7 +67,7 @@ std::optional<Time> TerminatingPods::NextDue() const {
 
 bool TerminatingPods::MarkEvicted(const Pod& pod, bool for_quota, Time now) {
   Eviction eviction{for_quota, std::nullopt, std::nullopt};
-  if (for_quota && pod->meta.deleted && *pod->meta.deleted > LatestEnd(now)) {
+  if (for_quota && pod->meta.deleted.value_or(Time::min()) > LatestEnd(now)) {
     eviction.shortens = pod->meta.deleted;
     // The API server counts the shorter period from the first deletion, the kubelet from now
     // (kubernetes 1.34.2, apiserver pkg/registry/rest/delete.go, pkg/kubelet/pod_workers.go).
