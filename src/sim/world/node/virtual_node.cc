@@ -252,8 +252,8 @@ void VirtualNode::Stop(RunningPod& pod) {
   const bool late = ends == "late";
   if (pod.stage == Stage::kStopping && !late) return;
   pod.stage = Stage::kStopping;
-  pod.next = clock_.Now() + times_.stop;
-  if (late) pod.next = std::max(*pod.next, *pod.pod->meta.deleted);
+  const Time stopped = clock_.Now() + times_.stop;
+  pod.next = late ? std::max(stopped, pod.pod->meta.deleted.value_or(stopped)) : stopped;
   if (ends == "never") pod.next = std::nullopt;
 }
 
