@@ -27,6 +27,7 @@
 // second answer overwrites the first.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -52,6 +53,11 @@ struct MpsGrantOptions {
   // True if a daemon serves the GPU now (device::MpsControl::Serves). No function: none does.
   std::function<bool(const std::string& gpu_uuid)> serves{};
 };
+
+// The environment and mounts by which a container reaches the daemon of a GPU or MIG instance, with
+// this limit of memory ("10G", "4096M") and, above 0, of multiprocessors in per cent.
+kubelet::ContainerGrant MpsAccess(const std::string& uuid, const std::string& memory,
+                                  int64_t thread_percentage, const MpsGrantOptions& options);
 
 // No value if the devices are not MPS shares. Error: kInvalid if one container cannot use these
 // shares together; kUnavailable if no MPS daemon serves the GPU, because there would be no limit,

@@ -32,11 +32,11 @@ class ShareDaemons {
   virtual bool AwaitEnd(const std::string& uuid, Duration at_most) = 0;
   // UUIDs of all GPUs and instances that have a daemon, or had one when an earlier agent ended.
   virtual std::set<std::string> Left() const = 0;
-  // Why daemons do not serve, by the UUID of their GPU or instance; none that starts for the first
-  // time.
+  // The reasons of daemons that do not serve, by the UUID of their GPU or instance. A daemon that
+  // starts for the first time has none.
   virtual std::map<std::string, std::string> Troubles() const = 0;
-  // What lets a container use `memory_mib` of the `total_mib` that a GPU or MIG instance has for
-  // clients.
+  // The environment and folders of a container that may use `memory_mib` of the `total_mib` that a
+  // GPU or MIG instance has for clients.
   virtual device::ContainerEdits AccessTo(const std::string& uuid, int64_t memory_mib,
                                           int64_t total_mib) const = 0;
 };

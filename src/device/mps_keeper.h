@@ -24,7 +24,7 @@ namespace nos::device {
 
 struct MpsKeeperOptions {
   std::string socket = "/run/nos/mps/keeper.sock";
-  // As in MpsControlOptions.
+  // These have the meaning that they have in MpsControlOptions.
   std::string program = "nvidia-cuda-mps-control";
   std::string folder = "/run/nos/mps";
   std::string log_folder = "/var/log/nos/mps";

@@ -34,7 +34,7 @@ inline constexpr std::string_view kCreationFailed = "nos.nebuly.com/CreationFail
 // Taint of the devices of an unhealthy GPU; its value is a reason.
 inline constexpr std::string_view kUnhealthyTaint = "nos.nebuly.com/unhealthy";
 
-// What claims may share of a GPU and of its placements.
+// The amounts of a GPU and of its placements that claims may share.
 struct SharesOfGpu {
   int64_t memory_gib = 0;  // for clients of MPS, of the GPU as a whole; 0: no shares by MPS
   int max_clients = 0;     // of MPS, of a GPU or an instance

@@ -27,8 +27,8 @@ struct HttpOptions {
   double requests_per_second = 100;
   int burst = 200;
   size_t max_answer_bytes = size_t{1} << 30;  // after decompression; a longer answer is an error
-  // Of the events of one watch that nobody has read yet. Beyond it the watch ends, and a reflector
-  // resumes it after the last event that it has read.
+  // Limit of the events of one watch that wait to be read. Beyond it the watch ends, and a
+  // reflector resumes it after the last event that it has read.
   size_t max_watch_bytes = size_t{64} << 20;
   int max_connections = 50;  // kept while idle; also the number of concurrent requests of DoAll
   // Called when a connection is ready and a request other than GET is about to be sent. False: the

@@ -181,7 +181,7 @@ TEST_F(TlsTest, RequiresClientCertificateIfConfigured) {
   EXPECT_EQ(Ask(server->port(), 1, File("tls.crt"), File("stranger")), "");
 }
 
-// As browsers do.
+// Browsers resume their sessions.
 TEST_F(TlsTest, ClientWithCertificateMayResumeItsSession) {
   Write("client", MakePair("client"));
   TlsFiles files = Files();

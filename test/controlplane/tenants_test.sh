@@ -54,18 +54,13 @@ pod() {
 }
 tenant() { k --as "$role-of-$team" "$@"; }
 slice='limits: {nvidia.com/mig-1g.5gb: 1}'
+# The API server may take a moment to read a new policy.
+is_refused() {
+  ! pod first "$team" 'schedulerName: default-scheduler' "$slice" | tenant create --dry-run=server -f -
+}
 for role in edit admin; do
   say "a tenant with the rights of $role"
-  # The API server may take a moment to read a new policy.
-  soon_refused() {
-    local i
-    for ((i = 0; i < 60; ++i)); do
-      if ! pod first "$team" 'schedulerName: default-scheduler' "$slice" | tenant create --dry-run=server -f - >/dev/null 2>&1; then return; fi
-      sleep 0.5
-    done
-    fail "the policy is not in force"
-  }
-  soon_refused
+  within 60 is_refused
   refuse "set spec.schedulerName to nos-scheduler" from "$(pod a "$team" 'restartPolicy: Never' "$slice")" tenant create
   refuse "set spec.schedulerName to nos-scheduler" from "$(pod b "$team" 'schedulerName: mine' 'limits: {nvidia.com/gpu: 1}')" tenant create
   refuse "leave out spec.nodeName" from "$(pod c "$team" '{schedulerName: nos-scheduler, nodeName: n1}' "$slice" | sed 's/{schedulerName: nos-scheduler, nodeName: n1}/schedulerName: nos-scheduler\n  nodeName: n1/')" tenant create

@@ -192,8 +192,7 @@ std::set<std::string> ClaimDriver::SharedDevices(const ClaimedDevice* wanted) co
   std::set<std::string> shared;
   const std::lock_guard lock(mutex_);
   const auto add = [&](const ClaimedDevice& device) {
-    const bool mps = SharingOf(device.device) == dra::DeviceSharing::kMps;
-    if (mps && !device.admin) shared.insert(device.device);
+    if (IsLimitedByMps(device)) shared.insert(device.device);
   };
   for (const auto& [uid, claim] : prepared_) std::ranges::for_each(claim.devices, add);
   for (const auto& [uid, claim] : allocated_) {
@@ -256,7 +255,7 @@ Result<ClaimedDevice> ClaimDriver::MakeOne(const std::string& uid, const Claimed
   with.gpu_uuid = work.gpu_uuid;
   with.instance_uuid = made.instance_uuid;
   with.instance = made.instance;
-  if (device.admin || SharingOf(device.device) != dra::DeviceSharing::kMps) return with;
+  if (!IsLimitedByMps(device)) return with;
   dra::GpuOfDriver gpu;
   dra::DriverDevice known;
   {
@@ -406,7 +405,7 @@ Status ClaimDriver::WriteSpec(bool complete) const {
 Status ClaimDriver::AddTo(device::CdiSpec& spec, const std::string& name,
                           const ClaimedDevice& device) const {
   NOS_ASSIGN(auto nodes, device::DeviceNodesOf(device.gpu_uuid, device.instance, options_.host));
-  if (SharingOf(device.device) == dra::DeviceSharing::kMps && !device.admin) {
+  if (IsLimitedByMps(device)) {
     const dra::DriverDevice* known = devices_.Find(device.device);
     const int64_t total =
         known == nullptr ? 0 : dra::MemoryOf(devices_.gpus().at(known->gpu), *known);

@@ -8,9 +8,9 @@
 
 namespace nos::agent {
 
-dra::DeviceSharing SharingOf(const std::string& device) {
-  std::string_view name = device;
-  return dra::TakeSharing(name);
+bool IsLimitedByMps(const ClaimedDevice& device) {
+  std::string_view name = device.device;
+  return dra::TakeSharing(name) == dra::DeviceSharing::kMps && !device.admin;
 }
 
 std::string WithoutSharing(const std::string& device) {
@@ -60,8 +60,7 @@ Status KnownDevices::CheckShares(const AllocatedClaim& claim, const PreparedClai
   int by_mps = 0;
   for (const ClaimedDevice& device : claim.devices) {
     NOS_RETURN_IF_ERROR(CheckShare(claim, device, others));
-    const bool mps = SharingOf(device.device) == dra::DeviceSharing::kMps;
-    by_mps += mps && !device.admin ? 1 : 0;
+    by_mps += IsLimitedByMps(device) ? 1 : 0;
   }
   if (by_mps < 2) return Status::Ok();
   return Invalid(

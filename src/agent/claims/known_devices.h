@@ -12,8 +12,8 @@
 
 namespace nos::agent {
 
-// The sharing that the device's name states.
-dra::DeviceSharing SharingOf(const std::string& device);
+// True if MPS limits the claim's memory of the device.
+bool IsLimitedByMps(const ClaimedDevice& device);
 // The GPU or placement that the device shares: "gpu-0" for "gpu-0-mps", and for "gpu-0".
 std::string WithoutSharing(const std::string& device);
 

@@ -43,9 +43,8 @@ void SharedByMps::Restore(const KnownDevices& devices, const PreparedClaims& pre
     for (const auto& [uid, claim] : prepared) {
       for (const ClaimedDevice& device : claim.devices) {
         const dra::DriverDevice* known = devices.Find(device.device);
-        if (known == nullptr || known->sharing != dra::DeviceSharing::kMps) continue;
         // Without an instance there is nothing to serve yet.
-        if (!claim.ready || device.admin) continue;
+        if (known == nullptr || !claim.ready || !IsLimitedByMps(device)) continue;
         served_[device.device] = {ServedBy(devices.GpuOf(device.device), *known, device)};
       }
     }

@@ -66,7 +66,7 @@ class ClaimSharesTest : public ClaimTest {
   device::ComputeMode Mode(int index = 0) {
     return gpus_.ListGpus()->at(static_cast<size_t>(index)).compute_mode.value();
   }
-  // As Step of the service does.
+  // Does the part of the service's Step that concerns the driver.
   void Look() {
     driver_->SetAllocated(Seen(), Time(seconds(1)));
     driver_->EndUnusedDaemons();

@@ -44,62 +44,64 @@ Json NodeWith(const std::string& runtime) {
            {{"nodeInfo", {{"containerRuntimeVersion", runtime}, {"kubeletVersion", "v1.34.2"}}}}}};
 }
 
-TEST(BuiltinPluginTest, OffersNothingByCdiThatNobodyReads) {
-  std::string folder = std::filesystem::temp_directory_path() / "nos-builtin-XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  kube::FakeApi api;
-  api.Put(NodeWith("containerd://1.7.27"));
-  device::SimGpus gpus({{gpu::Catalogue::Builtin().FindByName("A100-40GB"), ""}}, "n");
-  kubelet::FakeKubelet kubelet;
-  const SharingModes modes;
-  const device::HostFolders host{folder + "/host", "/host", folder + "/proc", folder + "/dev"};
-  const ManualClock clock{Time{}};
-  const auto strategy = MakeBuiltinStrategy();
-  Texts texts({{"handover", "cdi"}, {"folder", folder}, {"cdiFolder", folder + "/cdi"}});
-  strategy->Describe(texts);
-  const auto plugin = strategy->Open({"n", api, kubelet, gpus, modes, host, clock, [] {}}, nullptr);
+// A node whose runtime reads CDI specifications only if it is configured to.
+class BuiltinPluginTest : public ::testing::Test {
+ protected:
+  BuiltinPluginTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "nos-builtin-XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    host_ = {folder_ + "/host", "/host", folder_ + "/proc", folder_ + "/dev"};
+    api_.Put(NodeWith("containerd://1.7.27"));
+  }
+  ~BuiltinPluginTest() override { std::filesystem::remove_all(folder_); }
+  std::unique_ptr<kubelet::DevicePlugin> Open() {
+    return strategy_->Open({"n", api_, kubelet_, gpus_, modes_, host_, clock_, [] {}}, nullptr);
+  }
+
+  std::string folder_;
+  device::HostFolders host_;
+  kube::FakeApi api_;
+  device::SimGpus gpus_{{{gpu::Catalogue::Builtin().FindByName("A100-40GB"), ""}}, "n"};
+  kubelet::FakeKubelet kubelet_;
+  const SharingModes modes_;
+  const ManualClock clock_{Time{}};
+  const std::shared_ptr<DevicePluginStrategy> strategy_ = MakeBuiltinStrategy();
+};
+
+TEST_F(BuiltinPluginTest, OffersNothingByCdiThatNobodyReads) {
+  Texts texts({{"handover", "cdi"}, {"folder", folder_}, {"cdiFolder", folder_ + "/cdi"}});
+  strategy_->Describe(texts);
+  const auto plugin = Open();
 
   const std::string message =
       "containerd://1.7.27 may ignore CDI specifications; no new pod gets a device until it is "
       "newer or devicePlugin.handover is auto";
   EXPECT_EQ(plugin->Offer({}).message(), message);
-  ASSERT_TRUE(strategy->Handover());
-  EXPECT_EQ(strategy->Handover()->status, "False");
-  EXPECT_EQ(strategy->Handover()->reason, "SpecificationNotRead");
-  EXPECT_EQ(strategy->Handover()->message, message);
-  EXPECT_TRUE(std::filesystem::is_empty(folder)) << "there is no socket of a plugin";
+  ASSERT_TRUE(strategy_->Handover());
+  EXPECT_EQ(strategy_->Handover()->status, "False");
+  EXPECT_EQ(strategy_->Handover()->reason, "SpecificationNotRead");
+  EXPECT_EQ(strategy_->Handover()->message, message);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "there is no socket of a plugin";
 
   // The runtime was updated.
-  api.Put(NodeWith("containerd://2.1.4"));
+  api_.Put(NodeWith("containerd://2.1.4"));
   (void)plugin->Offer({});
-  ASSERT_TRUE(strategy->Handover());
-  EXPECT_NE(strategy->Handover()->reason, "SpecificationNotRead");
-  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(strategy_->Handover());
+  EXPECT_NE(strategy_->Handover()->reason, "SpecificationNotRead");
 }
 
-TEST(BuiltinPluginTest, ChoosesOnceItHasSeenTheNode) {
-  std::string folder = std::filesystem::temp_directory_path() / "nos-builtin-XXXXXX";
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  kube::FakeApi api;
-  api.Put(NodeWith("containerd://1.7.27"));
-  device::SimGpus gpus({{gpu::Catalogue::Builtin().FindByName("A100-40GB"), ""}}, "n");
-  kubelet::FakeKubelet kubelet;
-  const SharingModes modes;
-  const device::HostFolders host{folder + "/host", "/host", folder + "/proc", folder + "/dev"};
-  const ManualClock clock{Time{}};
-  const auto strategy = MakeBuiltinStrategy();
-  const auto plugin = strategy->Open({"n", api, kubelet, gpus, modes, host, clock, [] {}}, nullptr);
+TEST_F(BuiltinPluginTest, ChoosesOnceItHasSeenTheNode) {
+  const auto plugin = Open();
 
   const auto refused =
-      kube::Refuse(api, "GET", "/nodes/n", Status(Code::kUnavailable, "no answer"), 1);
+      kube::Refuse(api_, "GET", "/nodes/n", Status(Code::kUnavailable, "no answer"), 1);
   EXPECT_EQ(plugin->Offer({}).message(), "no answer");
-  EXPECT_FALSE(strategy->Handover()) << "an unknown runtime is not one that ignores CDI";
+  EXPECT_FALSE(strategy_->Handover()) << "an unknown runtime is not one that ignores CDI";
   (void)plugin->Offer({});
-  ASSERT_TRUE(strategy->Handover());
-  EXPECT_EQ(strategy->Handover()->reason, "DriverFilesNotFound");
-  EXPECT_THAT(strategy->Handover()->message, HasSubstr(folder + "/host"));
+  ASSERT_TRUE(strategy_->Handover());
+  EXPECT_EQ(strategy_->Handover()->reason, "DriverFilesNotFound");
+  EXPECT_THAT(strategy_->Handover()->message, HasSubstr(folder_ + "/host"));
   EXPECT_EQ(*refused, 1);
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

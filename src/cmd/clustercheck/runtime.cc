@@ -131,7 +131,7 @@ const WorkloadFacts* FindToolkit(const Snapshot& snapshot) {
   return toolkit;
 }
 
-// As Go's strconv.ParseBool, by which the toolkit reads its variables.
+// Reads a variable as Go's strconv.ParseBool does, which the toolkit uses.
 bool IsFalse(std::string_view value) {
   const std::string lower = ToLower(value);
   return lower == "false" || lower == "f" || lower == "0";

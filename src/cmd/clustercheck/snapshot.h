@@ -124,7 +124,7 @@ struct Snapshot {
   Read<Json> cluster_policies;
   Read<Json> quotas;                    // both kinds
   std::map<std::string, Json> configs;  // "namespace/name" -> the configuration in a ConfigMap
-  // Of the telemetry server of this cluster, in the exposition format.
+  // Metrics of the telemetry server of this cluster, in Prometheus' text format.
   Result<std::string> telemetry_metrics = NotFound("no telemetry server is installed");
   std::vector<AccessFacts> access;
 

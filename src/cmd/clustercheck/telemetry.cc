@@ -34,7 +34,7 @@ int64_t NodesIn(std::string_view metrics, std::string_view cluster, std::string_
   return 0;
 }
 
-// Whether the records of agents arrive, by the server's own metrics.
+// Checks by the server's own metrics that the records of agents arrive.
 void CheckRecords(const Snapshot& snapshot, Findings& findings) {
   const std::string code = "TelemetryRecords";
   const Result<std::string>& metrics = snapshot.telemetry_metrics;

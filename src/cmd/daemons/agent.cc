@@ -32,7 +32,7 @@ namespace nos::cmd {
 namespace {
 
 constexpr std::string_view kKind = "MigAgentConfig";
-// What any node of the cluster may request.
+// The sharing modes that the labels of nodes can request, all together.
 constexpr agent::RequestedMode kAllModes{.per_gpu = true, .mps = true};
 
 struct AgentFlags {

@@ -125,7 +125,7 @@ TEST_F(SliceAdmissionTest, CountsPodsAdmittedJustBefore) {
                            "room now"}));
 }
 
-// As a namespace with Pod Security "baseline" has them, which refuses hostIPC.
+// Namespaces with Pod Security "baseline" refuse pods with hostIPC.
 TEST_F(SliceAdmissionTest, GivesSharesWithoutHostIpcIfTheyNeedNone) {
   AddNode("mps", "mps", "any", {{"status-model-0", "MPS-39GB"}, {"status-layout-0", ""}});
   Set();

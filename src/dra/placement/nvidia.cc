@@ -50,7 +50,7 @@ std::optional<GpuDevice> GpuReader::Read(const ResourceSlice& slice, const Devic
   const Texts texts = TextsOf(device, slice.driver.str());
   const bool shared =
       slice.driver.str() == kNosDriver && (texts.type == kMps || texts.type == kTimeSlices);
-  // What claims share is a GPU, or an instance with its profile.
+  // Claims share a GPU, or an instance, which has a profile.
   const bool mig = texts.type == kMig || (shared && !texts.profile.empty());
   if (!mig && !shared && texts.type != kGpu) return {};
   GpuDevice read;

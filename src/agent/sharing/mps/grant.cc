@@ -31,6 +31,22 @@ Status NoBound(const std::string& uuid) {
 
 }  // namespace
 
+kubelet::ContainerGrant MpsAccess(const std::string& uuid, const std::string& memory,
+                                  int64_t thread_percentage, const MpsGrantOptions& options) {
+  kubelet::ContainerGrant grant;
+  const std::string pipes = options.pipe_folder(uuid);
+  // CUDA takes an instance by its name only; the daemon of a GPU shows that GPU alone.
+  if (device::IsMigUuid(uuid)) grant.environment["CUDA_VISIBLE_DEVICES"] = uuid;
+  grant.environment["CUDA_MPS_PIPE_DIRECTORY"] = pipes;
+  grant.environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = fmt::format("0={}", memory);
+  if (thread_percentage > 0) {
+    grant.environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(thread_percentage);
+  }
+  grant.mounts = {{pipes, pipes, false}};
+  if (!options.shm_folder.empty()) grant.mounts.push_back({options.shm_folder, "/dev/shm", false});
+  return grant;
+}
+
 Result<std::optional<kubelet::ContainerGrant>> GrantMpsShares(const kubelet::Allocation& allocation,
                                                               const MpsGrantOptions& options) {
   std::vector<device::MpsShare> shares;
@@ -57,19 +73,15 @@ Result<std::optional<kubelet::ContainerGrant>> GrantMpsShares(const kubelet::All
                     allocation.resource));
   }
   if (!options.serves || !options.serves(first.gpu_uuid)) return NotServed(first.gpu_uuid);
-  kubelet::ContainerGrant grant;
-  const std::string pipes = options.pipe_folder(first.gpu_uuid);
-  grant.visible = {first.gpu_uuid};
-  grant.environment = {{"CUDA_MPS_PIPE_DIRECTORY", pipes},
-                       {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", fmt::format("0={}G", first.gib)}};
+  int percentage = 0;
   if (options.share_gib) {
     const int whole = options.share_gib(first.gpu_uuid);
     if (whole <= 0) return NoBound(first.gpu_uuid);
-    grant.environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] =
-        fmt::format("{}", std::clamp(100 * first.gib / whole, 1, 100));
+    percentage = std::clamp(100 * first.gib / whole, 1, 100);
   }
-  grant.mounts = {{pipes, pipes, false}};
-  if (!options.shm_folder.empty()) grant.mounts.push_back({options.shm_folder, "/dev/shm", false});
+  kubelet::ContainerGrant grant =
+      MpsAccess(first.gpu_uuid, fmt::format("{}G", first.gib), percentage, options);
+  grant.visible = {first.gpu_uuid};
   return std::optional(std::move(grant));
 }
 
@@ -90,17 +102,9 @@ Result<std::optional<kubelet::ContainerGrant>> GrantMigParts(const kubelet::Allo
   const device::MigPart& part = parts.front();
   const int mib = options.part_mib ? options.part_mib(part.mig_uuid) : 0;
   if (mib <= 0) return NotServed(part.mig_uuid);
-  kubelet::ContainerGrant grant;
-  const std::string pipes = options.pipe_folder(part.mig_uuid);
+  kubelet::ContainerGrant grant = MpsAccess(part.mig_uuid, fmt::format("{}M", mib),
+                                            in_proportion ? 100 / part.count : 0, options);
   grant.visible = {part.mig_uuid};
-  grant.environment = {{"CUDA_VISIBLE_DEVICES", part.mig_uuid},
-                       {"CUDA_MPS_PIPE_DIRECTORY", pipes},
-                       {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", fmt::format("0={}M", mib)}};
-  if (in_proportion) {
-    grant.environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = fmt::format("{}", 100 / part.count);
-  }
-  grant.mounts = {{pipes, pipes, false}};
-  if (!options.shm_folder.empty()) grant.mounts.push_back({options.shm_folder, "/dev/shm", false});
   return std::optional(std::move(grant));
 }
 

@@ -136,18 +136,15 @@ std::map<std::string, std::string> MpsService::Troubles() const {
 
 device::ContainerEdits MpsService::AccessTo(const std::string& uuid, int64_t memory_mib,
                                             int64_t total_mib) const {
-  device::ContainerEdits edits;
-  const std::string pipes = control_->PipeFolder(uuid);
-  // CUDA takes an instance by its name only; the daemon of a GPU shows that GPU alone.
-  if (uuid.starts_with("MIG-")) edits.environment["CUDA_VISIBLE_DEVICES"] = uuid;
-  edits.environment["CUDA_MPS_PIPE_DIRECTORY"] = pipes;
-  edits.environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = fmt::format("0={}M", memory_mib);
-  if (options_.by_memory && total_mib > 0) {
-    edits.environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] =
-        fmt::format("{}", std::clamp<int64_t>(100 * memory_mib / total_mib, 1, 100));
+  const bool in_proportion = options_.by_memory && total_mib > 0;
+  const int64_t percentage =
+      in_proportion ? std::clamp<int64_t>(100 * memory_mib / total_mib, 1, 100) : 0;
+  const kubelet::ContainerGrant access =
+      MpsAccess(uuid, fmt::format("{}M", memory_mib), percentage, DaemonGrants());
+  device::ContainerEdits edits{access.environment, {}};
+  for (const auto& mount : access.mounts) {
+    edits.folders.push_back({mount.host_path, mount.container_path});
   }
-  edits.folders.push_back({pipes, pipes});
-  if (!options_.shm_folder.empty()) edits.folders.push_back({options_.shm_folder, "/dev/shm"});
   return edits;
 }
 
@@ -199,7 +196,7 @@ bool MpsService::IsChanging(int gpu) const {
   });
 }
 
-MpsGrantOptions MpsService::Grants(device::Backend& backend) const {
+MpsGrantOptions MpsService::DaemonGrants() const {
   MpsGrantOptions options;
   options.shm_folder = options_.shm_folder;
   if (const device::MpsControl* daemons = control_; daemons != nullptr) {
@@ -207,6 +204,11 @@ MpsGrantOptions MpsService::Grants(device::Backend& backend) const {
     options.part_mib = [daemons](const std::string& uuid) { return daemons->LimitMib(uuid); };
     options.serves = [daemons](const std::string& uuid) { return daemons->Serves(uuid); };
   }
+  return options;
+}
+
+MpsGrantOptions MpsService::Grants(device::Backend& backend) const {
+  MpsGrantOptions options = DaemonGrants();
   if (!options_.by_memory) return options;
   options.share_gib = [&backend](const std::string& uuid) {
     const auto infos = backend.ListGpus();

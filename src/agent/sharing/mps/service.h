@@ -84,6 +84,8 @@ class MpsService final : public ShareDaemons {
   };
 
   std::vector<device::MpsState> States() const;
+  // Grants() without the limits of multiprocessors.
+  MpsGrantOptions DaemonGrants() const;
   void Apply();
   bool Await(const std::function<bool()>& holds, Duration at_most);
 
