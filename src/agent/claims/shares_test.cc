@@ -11,7 +11,6 @@ namespace nos::agent {
 namespace {
 
 using std::chrono::seconds;
-using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
