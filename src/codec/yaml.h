@@ -1,6 +1,7 @@
 // YAML as Kubernetes uses it: every document becomes the JSON tree that kubectl would send.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,5 +19,11 @@ namespace nos {
 // it). JSON is accepted too, as a subset of YAML. Error: kInvalid with document (1-based), line and
 // column.
 Result<std::vector<Json>> ParseYaml(std::string_view text);
+
+// One document in block style, as kubectl prints: two blanks for each level, lists not indented.
+// Texts that YAML could read as something else, or that hold more than letters, digits and ._/@+-,
+// are in double quotes with JSON's escapes. ParseYaml returns the same value, but whole doubles as
+// integers. `value` may be of any kind; the text ends in '\n'.
+std::string WriteYaml(const Json& value);
 
 }  // namespace nos
