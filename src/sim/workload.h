@@ -4,7 +4,9 @@
 // Pure functions of values.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -37,6 +39,28 @@ Result<Workload> ReadWorkload(std::string_view text, std::string_view source);
 // waves of batch pods, which request small slices, then whole GPUs, then large slices; one pod
 // whose slices are on two GPUs; an urgent pod; and a pod that no GPU can serve.
 std::vector<PodSpec> DemoWorkload(const std::vector<const gpu::Model*>& gpus, uint64_t seed);
+
+// The plain profile (without "+me" and the like) with `compute` compute slices and the least
+// memory; otherwise the largest plain profile below. For shares, the same fraction of the memory.
+std::string PlainProfile(const gpu::Model& model, int compute);
+
+// Demand that never ends, for a demonstration: two namespaces, each with an elastic quota for half
+// of the GPUs' memory. Their demand peaks by turns, so that each borrows what the other leaves idle
+// and gets its own back by evictions; every few minutes an urgent pod preempts; and a "day" of 24
+// minutes has busy and quiet hours. The same seed and minute give the same pods.
+class TeamsDemand {
+ public:
+  TeamsDemand(std::vector<const gpu::Model*> gpus, uint64_t seed)
+      : gpus_(std::move(gpus)), seed_(seed) {}
+
+  std::vector<Json> Objects() const;  // the namespaces and quotas
+  // The pods that arrive in this minute after the start; `arrival` counts from its begin.
+  std::vector<PodSpec> Minute(int64_t minute) const;
+
+ private:
+  const std::vector<const gpu::Model*> gpus_;
+  const uint64_t seed_;
+};
 
 // The same pods with ResourceClaims in place of the slices of GPUs that NVIDIA's DRA driver
 // announces, and the templates of the claims. Names begin with "claim-".

@@ -137,6 +137,7 @@ class World {
   int recreated() const { return keeper_.recreated(); }
   // Number of pods that the scheduler has evicted.
   int preempted() const { return evictions_.evictions(); }
+  const std::deque<EvictionChecker::Eviction>& evictions() const { return evictions_.last(); }
   // The invariant checker for gangs; register expected gangs with it.
   GangChecker& gangs() { return gangs_; }
   // The invariant checker for quotas; register quotas with it.

@@ -36,6 +36,8 @@ void EvictionChecker::See(const Pod& before, const Pod& after, Time now) {
   const bool same = before != nullptr && after != nullptr && before->meta.uid == after->meta.uid;
   if (!IsMarked(after) || (same && IsMarked(before))) return;
   ++evicted_;
+  last_.push_back({now, after->Key(), after->FindCondition("DisruptionTarget")->message});
+  if (last_.size() > kKept) last_.pop_front();
   const bool for_quota = IsForQuota(*after);
   const bool for_somebody = std::ranges::any_of(waiting_, [&](const auto& one) {
     const cluster::Pod& pod = *one.second.pod;

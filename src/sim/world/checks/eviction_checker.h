@@ -9,6 +9,8 @@
 // counts.
 #pragma once
 
+#include <cstddef>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,7 +35,15 @@ class EvictionChecker {
   // Number of pods that the scheduler has evicted.
   int evictions() const { return evicted_; }
 
+  struct Eviction {
+    Time at{};
+    std::string pod, message;  // the pod's key, and why it was evicted
+  };
+  // The last ones, at most kKept, oldest first.
+  const std::deque<Eviction>& last() const { return last_; }
+
  private:
+  static constexpr size_t kKept = 50;
   // A pod that is pending, or was until a short time ago.
   struct Waiting {
     Pod pod;
@@ -44,6 +54,7 @@ class EvictionChecker {
   std::map<std::string, Waiting> waiting_;  // by uid
   std::vector<std::string> problems_;
   int evicted_ = 0;
+  std::deque<Eviction> last_;
 };
 
 }  // namespace nos::sim

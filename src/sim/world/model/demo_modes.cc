@@ -9,6 +9,9 @@ namespace {
 
 using std::chrono::seconds;
 
+constexpr seconds kServices = std::chrono::minutes(5);  // run time of the shortest one
+constexpr const char* kImpossible = "greedy";           // waits for ever
+
 class ModesDemo {
  public:
   explicit ModesDemo(uint64_t seed) : random_(seed) {}
@@ -23,10 +26,15 @@ class ModesDemo {
     Need(1, "alone", "9Gi", true, 8);
     Need(3, "need", "9Gi", false, 9);
     Add(5, "batch", "1g.5gb", 12, seconds(45));
-    Ask("greedy", {{"1g.5gb", 1000}}, 15, {});
+    Ask(kImpossible, {{"1g.5gb", 1000}}, 15, {});
     Add(2, "sweep", "gpu", 20, seconds(60));
     Add(1, "urgent", "3g.20gb", 75, seconds(40), 100);
     Add(7, "night", "1g.10gb", 150, seconds(120));
+    // Services make room for the teams of TeamsDemand, one after the other.
+    seconds run = kServices;
+    for (PodSpec& pod : pods_) {
+      if (!pod.run && pod.name != kImpossible) pod.run = run += seconds(5);
+    }
     return std::move(pods_);
   }
 

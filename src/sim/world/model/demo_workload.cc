@@ -15,24 +15,6 @@ namespace {
 constexpr auto kSecond = std::chrono::seconds(1);
 constexpr int kMaxClaims = 16;  // of one pod of the demonstration
 
-// The plain profile (without "+me" and the like) with `compute` compute slices and the least
-// memory; otherwise the largest plain profile below. For shares, the same fraction of the memory.
-std::string PlainProfile(const gpu::Model& model, int compute) {
-  if (model.counted()) {
-    const int gib = std::max(1, model.slots() * compute / model.compute_slices());
-    return fmt::format("{}gb", std::min(gib, gpu::kMaxShareGib));
-  }
-  const gpu::Profile* best = nullptr;
-  for (const gpu::Profile& profile : model.profiles()) {
-    const bool plain = profile.name.find_first_of("+-") == std::string::npos;
-    if (!plain || gpu::IsPlain(profile) || profile.compute > compute) continue;
-    const bool better = best == nullptr || profile.compute > best->compute ||
-                        (profile.compute == best->compute && profile.memory_mib < best->memory_mib);
-    if (better) best = &profile;
-  }
-  return best == nullptr ? model.profiles()[0].name : best->name;
-}
-
 // Prefix of the names of pods for this GPU model, if there are several models.
 std::string PrefixOf(const gpu::Model& model) {
   std::string prefix = model.counted() ? model.name() : gpu::ProductOf(model.name());
@@ -103,6 +85,22 @@ class Demo {
 };
 
 }  // namespace
+
+std::string PlainProfile(const gpu::Model& model, int compute) {
+  if (model.counted()) {
+    const int gib = std::max(1, model.slots() * compute / model.compute_slices());
+    return fmt::format("{}gb", std::min(gib, gpu::kMaxShareGib));
+  }
+  const gpu::Profile* best = nullptr;
+  for (const gpu::Profile& profile : model.profiles()) {
+    const bool plain = profile.name.find_first_of("+-") == std::string::npos;
+    if (!plain || gpu::IsPlain(profile) || profile.compute > compute) continue;
+    const bool better = best == nullptr || profile.compute > best->compute ||
+                        (profile.compute == best->compute && profile.memory_mib < best->memory_mib);
+    if (better) best = &profile;
+  }
+  return best == nullptr ? model.profiles()[0].name : best->name;
+}
 
 std::vector<PodSpec> DemoWorkload(const std::vector<const gpu::Model*>& gpus, uint64_t seed) {
   std::map<std::string, std::pair<const gpu::Model*, int>> models;
