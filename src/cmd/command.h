@@ -34,6 +34,10 @@ std::string VersionText();
 void OfferWords(CLI::Option& option, const std::vector<std::string>& words, bool or_file,
                 const std::string& text);
 
+// Shell completion offers the names of a cluster's objects of this kind of `nos get`, in addition
+// to files. Help shows `text`.
+void OfferNames(CLI::Option& option, const std::string& kind, const std::string& text);
+
 // Prints "nos plan: --old is deprecated, use --new" to stderr.
 void WarnOfDeprecated(const std::string& command, const std::string& old_word,
                       const std::string& word);

@@ -9,6 +9,7 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen);
 void AddPlanCommand(CLI::App& root, Chosen& chosen);
 void AddSimulateCommand(CLI::App& root, Chosen& chosen);
 void AddGetCommand(CLI::App& root, Chosen& chosen);
+void AddStatusCommand(CLI::App& root, Chosen& chosen);
 void AddTopCommand(CLI::App& root, Chosen& chosen);
 void AddExplainCommand(CLI::App& root, Chosen& chosen);
 void AddCheckCommand(CLI::App& root, Chosen& chosen);

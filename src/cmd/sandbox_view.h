@@ -58,6 +58,12 @@ struct PoolRow {
   double cost = 0;  // accumulated since the start
 };
 
+// Use of an elastic quota, of one resource.
+struct QuotaRow {
+  std::string name, resource;  // "research", "gpu-memory"
+  std::string used, guaranteed, borrowed;  // amounts; `borrowed` is "" for none
+};
+
 struct ViewModel {
   Duration elapsed{};             // virtual time
   double speed = 1, reached = 1;  // requested speed, and speed reached in the last seconds
@@ -67,6 +73,8 @@ struct ViewModel {
   std::vector<DecisionRow> decisions;  // oldest first
   std::string hint;                    // the command to try next
   std::vector<PoolRow> pools{};
+  std::vector<QuotaRow> quotas{};
+  size_t first_gpu = 0;  // the user has scrolled to it
 };
 
 struct ViewSize {

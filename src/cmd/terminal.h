@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -48,6 +49,23 @@ class FullScreen {
   void Draw(std::string_view frame);
 };
 
+// Keys without a character, beyond all characters.
+enum Key : int {
+  kNoKey = 0,
+  kEscape = 27,
+  kUp = 256,
+  kDown,
+  kPageUp,
+  kPageDown,
+  kHome,
+  kEnd,
+  kBackTab,
+};
+// The keys in what a terminal has sent: characters, or values of Key. Sequences of xterm and VT220
+// are known, others are skipped. A sequence that is not complete stays in `bytes`; with `all`, a
+// lone escape character is the key.
+std::vector<int> TakeKeys(std::string& bytes, bool all);
+
 // While it lives, keys on standard input arrive when they are pressed, without echo. If standard
 // input is not a terminal, no keys arrive. At most one instance at a time.
 class Keys {
@@ -56,13 +74,17 @@ class Keys {
   ~Keys();
   Keys(const Keys&) = delete;
   Keys& operator=(const Keys&) = delete;
-  // Returns the next key, or 0 if Wake was called, a signal arrived, the window was resized, or
-  // `at_most` has passed.
-  char Wait(Duration at_most);
+  // Returns the next key, or kNoKey if Wake was called, a signal arrived, the window was resized,
+  // or `at_most` has passed.
+  int Wait(Duration at_most);
   void Wake() const { wake_.Signal(); }  // from any thread
 
  private:
+  int Next();
+
   const WakeUp wake_;
+  std::string bytes_;      // of a sequence that is not complete
+  std::vector<int> keys_;  // not returned yet, last one first
 };
 
 }  // namespace nos::cmd

@@ -234,12 +234,26 @@ call 0 "$nos" explain pod default/g1 "${two[@]}"
 grep -q "1 of the 2 pods that are placed together are there" "$work/out" ||
   fail "members of schedulers that are not known do not count"
 refuse 2 "pod default/nope not found" "$nos" explain pod default/nope "${dump[@]}"
-refuse 2 "'big' is not NAMESPACE/NAME" "$nos" explain pod big "${dump[@]}"
-refuse 2 "'a/b/c' is not NAMESPACE/NAME" "$nos" explain pod a/b/c "${dump[@]}"
-refuse 2 "default/holder is not pending: it is bound to node n" \
-  "$nos" explain pod default/holder "${dump[@]}"
-refuse 2 "default/done is not pending: it is Succeeded" "$nos" explain pod default/done "${dump[@]}"
-refuse 2 "pod is required" "$nos" explain pod
+refuse 2 "'a/b/c' is neither NAME nor NAMESPACE/NAME" "$nos" explain pod a/b/c "${dump[@]}"
+refuse 2 "give the namespace once" "$nos" explain default/big -n default "${dump[@]}"
+# As kubectl names pods: with or without the kind and the namespace.
+call 0 "$nos" explain pod default/big "${dump[@]}"
+cp "$work/out" "$work/big"
+for words in "big" "default/big" "pod big" "pods big" "po/big" "big -n default" "pod/big -n default"; do
+  # shellcheck disable=SC2086
+  call 0 "$nos" explain $words "${dump[@]}"
+  cmp -s "$work/out" "$work/big" || fail "nos explain $words explains default/big"
+done
+call 0 "$nos" explain holder "${dump[@]}"
+grep -q "^pod default/holder is running on node n" "$work/out" || fail "explain says where a pod is"
+grep -q "uses 1g.5gb@0 of GPU 0 (A100-40GB)" "$work/out" || fail "explain says what a pod uses"
+call 0 "$nos" explain holder -o json "${dump[@]}"
+grep -q '"state": "running"' "$work/out" || fail "the state of a pod for programs"
+refuse 2 "pod default/holder is running" "$nos" explain holder --what-if "${dump[@]}"
+call 0 "$nos" explain pod default/done "${dump[@]}"
+grep -q "^pod default/done is succeeded" "$work/out" || fail "explain says that a pod has ended"
+refuse 2 "pod is required" "$nos" explain
+refuse 2 "give one pod" "$nos" explain pod
 
 # Versions, help and completion, in all spellings.
 call 0 "$nos" version
@@ -316,7 +330,20 @@ for old in "--cut-seconds is deprecated, use --repartition-seconds" "recut is de
   grep -qx "nos-study scaling: $old" "$work/err" || fail "old names of flags and policies warn"
 done
 refuse 2 "nos: unknown command 'nope'" "$nos" nope
-refuse 2 "subcommand is required" "$nos"
+# A group of commands without a command shows its help.
+for group in "" get simulate; do
+  # shellcheck disable=SC2086
+  call 0 "$nos" $group
+  cp "$work/out" "$work/bare"
+  # shellcheck disable=SC2086
+  call 0 "$nos" $group --help
+  cmp -s "$work/out" "$work/bare" || fail "nos $group without a command is nos $group --help"
+done
+refuse 2 "nos get: unknown command 'deployments'" "$nos" get deployments
+# kubectl finds a plugin by its name.
+ln -s "$nos" "$work/kubectl-nos"
+call 0 "$work/kubectl-nos" get --help
+grep -q "^Usage: kubectl nos get" "$work/out" || fail "help of the plugin names kubectl"
 
 # A failed write to standard output is an error.
 for command in "plan -f $work/starving.yaml" "plan -f $work/starving.yaml -o json" version --help \

@@ -59,6 +59,16 @@ frames() { grep -ao $'\x1b\\[H' "$work/terminal" | wc -l; }
 first=$(frames)
 for _ in $(seq 300); do [ "$(frames)" -ge $((first + 2)) ] && break; sleep 0.1; done
 [ "$(frames)" -ge $((first + 2)) ] || fail "the server's events draw no new frames"
+printf '?' >&3
+until_there 'this help' "$work/terminal"
+printf '?5' >&3
+until_there 'repartitioned GPUs of Node' "$work/terminal"
+printf '6' >&3
+until_there 'no elastic quota' "$work/terminal"
+printf '2\r' >&3
+until_there 'Esc goes back' "$work/terminal"
+printf '\033[B\033/node-2\r' >&3
+until_there "only rows with 'node-2'" "$work/terminal"
 printf q >&3
 wait "$terminal"
 exec 3>&-

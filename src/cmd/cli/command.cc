@@ -27,13 +27,25 @@ std::string UnknownCommand(const CLI::App& root, std::string path,
     const auto commands = at->get_subcommands([](const CLI::App*) { return true; });
     if (word.starts_with('-') || commands.empty()) break;
     const auto found = std::find_if(commands.begin(), commands.end(), [&](const CLI::App* command) {
-      return command->get_name() == word;
+      return command->check_name(word);
     });
     if (found == commands.end()) return path + ": unknown command '" + Printable(word) + "'";
-    path += " " + word;
+    path += " " + (*found)->get_name();
     at = *found;
   }
   return "";
+}
+
+// The command that the words name if it only groups others, and no word follows: null otherwise.
+const CLI::App* BareGroup(const CLI::App& root, const std::vector<std::string>& words) {
+  const CLI::App* at = &root;
+  for (const std::string& word : words) {
+    const auto named = at->get_subcommands(
+        [&](const CLI::App* command) { return command->check_name(word); });
+    if (named.empty()) return nullptr;
+    at = named.front();
+  }
+  return at->get_require_subcommand_min() > 0 ? at : nullptr;
 }
 
 // True if all output was written. A closed pipe counts as success: its reader has read enough.
@@ -110,6 +122,11 @@ void OfferWords(CLI::Option& option, const std::vector<std::string>& words, bool
   option.option_text(text);
 }
 
+void OfferNames(CLI::Option& option, const std::string& kind, const std::string& text) {
+  option.type_name("<" + kind + ">");
+  option.option_text(text);
+}
+
 void WarnOfDeprecated(const std::string& command, const std::string& old_word,
                       const std::string& word) {
   std::cerr << command << ": " << old_word << " is deprecated, use " << word << "\n";
@@ -145,6 +162,10 @@ int Run(const Program& program, int argc, char** argv) {
     std::cerr << unknown << " (try --help)\n";
     return kExitUsage;
   }
+  if (const CLI::App* group = BareGroup(root, words)) {
+    std::cout << group->help();
+    return 0;
+  }
   std::reverse(words.begin(), words.end());  // CLI11 expects reverse order
   try {
     root.parse(std::move(words));
@@ -166,7 +187,13 @@ int Run(const Program& program, int argc, char** argv) {
 
 }  // namespace
 
-int Main(const Program& program, int argc, char** argv) {
+int Main(const Program& known, int argc, char** argv) {
+  Program program = known;
+  // kubectl runs a program kubectl-nos for "kubectl nos"; it may be a link to nos.
+  const std::string_view called = argc > 0 ? std::string_view(argv[0]) : std::string_view();
+  if (called.substr(called.rfind('/') + 1) == "kubectl-" + program.name) {
+    program.name = "kubectl " + program.name;
+  }
   // With standard output closed, the first file opened would get its descriptor and receive the
   // output.
   if (fcntl(STDOUT_FILENO, F_GETFD) == -1) {

@@ -16,7 +16,14 @@ struct Words {
   std::string path;   // "nos simulate chaos", or with an option that takes a value: "nos plan -o"
   std::string words;  // words that may follow
   bool files;         // a file name may follow too
+  std::string kind;   // names of objects of this kind may follow: "pods"
 };
+
+// The kind of an option whose type name is "<pods>".
+std::string KindOf(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return type.starts_with('<') && type.ends_with('>') ? type.substr(1, type.size() - 2) : "";
+}
 
 // Values that an option accepts if its type name lists a set, such as "{table,json}", or a set or a
 // file, such as "{demo,none}FILE".
@@ -35,7 +42,7 @@ std::vector<const CLI::App*> Shown(const CLI::App& app) {
 }
 
 void Collect(const CLI::App& app, const std::string& path, std::vector<Words>& out) {
-  std::string words;
+  std::string words, kind;
   for (const CLI::App* sub : Shown(app)) {
     words += sub->get_name() + " ";
   }
@@ -47,14 +54,17 @@ void Collect(const CLI::App& app, const std::string& path, std::vector<Words>& o
       if (!takes_value) return;
       const std::string values = Values(*option);
       const bool files = values.empty() || option->get_type_name().ends_with("FILE");
-      out.push_back({fmt::format("{} {}", path, flag), values, files});
+      out.push_back({fmt::format("{} {}", path, flag), values, files, ""});
     };
     for (const std::string& name : option->get_lnames()) add("--" + name);
     for (const std::string& name : option->get_snames()) add("-" + name);
-    if (option->get_positional()) words += Values(*option) + " ";
+    if (option->get_positional()) {
+      words += Values(*option) + " ";
+      kind = KindOf(*option);
+    }
   }
   if (app.get_parent() == nullptr) words += "help ";
-  out.push_back({path, words, true});
+  out.push_back({path, words, kind.empty(), kind});
   for (const CLI::App* sub : Shown(app)) {
     Collect(*sub, path + " " + sub->get_name(), out);
   }
@@ -67,15 +77,17 @@ void CollectHelp(const CLI::App& app, const std::string& path, std::vector<Words
     words += sub->get_name() + " ";
     CollectHelp(*sub, path + " " + sub->get_name(), out);
   }
-  out.push_back({path, words, false});
+  out.push_back({path, words, false, ""});
 }
 
 // Every shell uses the same function: it looks up the words after the longest known command path.
 std::string CaseTable(const std::vector<Words>& all) {
   std::string table;
   for (const Words& entry : all) {
-    table += "    '" + entry.path + "') words='" + entry.words + "'" +
-             (entry.files ? "" : " files=") + " ;;\n";
+    const std::string names = entry.kind.empty() ? "" : "|'" + entry.path + " '*";
+    table += "    '" + entry.path + "'" + names + ") words='" + entry.words + "'" +
+             (entry.files ? "" : " files=") + (entry.kind.empty() ? "" : " kind=" + entry.kind) +
+             " ;;\n";
   }
   return table;
 }
@@ -91,9 +103,19 @@ std::string Patterns(const std::vector<Words>& all) {
 }
 
 std::string BashScript(const std::vector<Words>& all) {
+  // Names come from the cluster that the command line names, within two seconds.
   return "# bash completion for nos; load with: source <(nos completion bash)\n"
+         "_nos_names() {\n"
+         "  local at flags=()\n"
+         "  for ((at = 1; at + 1 < COMP_CWORD; at++)); do\n"
+         "    case ${COMP_WORDS[at]} in --kubeconfig | --context | -n | --namespace)\n"
+         "      flags+=(\"${COMP_WORDS[at]}\" \"${COMP_WORDS[at + 1]}\") ;;\n"
+         "    esac\n"
+         "  done\n"
+         "  timeout 2 nos get \"$1\" -o name \"${flags[@]}\" 2>/dev/null | cut -d/ -f2-\n"
+         "}\n"
          "_nos() {\n"
-         "  local path=nos word words= files=yes\n"
+         "  local path=nos word words= files=yes kind=\n"
          "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
          "    case $word in -*) break ;; esac\n"
          "    path=\"$path $word\"\n"
@@ -106,6 +128,7 @@ std::string BashScript(const std::vector<Words>& all) {
          "  case $path in\n" +
          CaseTable(all) +
          "  esac\n"
+         "  [ -z \"$kind\" ] || words=\"$words $(_nos_names \"$kind\")\"\n"
          "  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
          "  [ ${#COMPREPLY[@]} -gt 0 ] || [ -z \"$files\" ] || COMPREPLY=($(compgen -f -- "
          "\"${COMP_WORDS[COMP_CWORD]}\"))\n"
@@ -133,6 +156,11 @@ std::string FishScript(const std::vector<Words>& all) {
     }
     if (flag == std::string::npos && !entry.files) script += " -f";
     script += " -a '" + entry.words + "'\n";
+    if (!entry.kind.empty()) {
+      script += "complete -c nos -f -n 'string match -rq \"^" + entry.path +
+                "( .*)?\\$\" (commandline -poc | string join \" \")' -a '(timeout 2 nos get " +
+                entry.kind + " -o name 2>/dev/null | string replace -r \"^[^/]*/\" \"\")'\n";
+    }
   }
   return script;
 }

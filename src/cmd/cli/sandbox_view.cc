@@ -72,6 +72,17 @@ std::string PoolLine(const PoolRow& pool) {
                      pool.name, pool.nodes, pool.coming, pool.going, pool.min, pool.max, pool.cost);
 }
 
+// "QUOTAS  research 260 of 240 gpu-memory, borrows 20   production 120 of 240 gpu-memory"
+std::string QuotaLine(const std::vector<QuotaRow>& quotas) {
+  std::string text = "QUOTAS";
+  for (const QuotaRow& quota : quotas) {
+    text +=
+        fmt::format("   {} {} of {} {}", quota.name, quota.used, quota.guaranteed, quota.resource);
+    if (!quota.borrowed.empty()) text += ", borrows " + quota.borrowed;
+  }
+  return text;
+}
+
 // Number of lines of each part: GPUs first, then pending pods, then decisions.
 struct Shares {
   size_t gpus, waiting, decisions;
@@ -211,15 +222,22 @@ std::string RenderSlots(const GpuRow& gpu, size_t cell, bool colour) {
 std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour) {
   Frame frame(size, colour);
   const size_t pools = std::min(model.pools.size(), size.lines / 4);
-  const Shares shares = Share(model, size.lines - pools);
+  const size_t quotas = model.quotas.empty() ? 0 : 1;
+  const Shares shares = Share(model, Minus(size.lines, pools + quotas));
   frame.Painted(Header(model), kBold);
   frame.Plain("");
   const size_t mode = ModeColumn(model.gpus);
-  for (size_t i = 0; i < shares.gpus; ++i) {
+  const size_t first = std::min(model.first_gpu, model.gpus.size() - shares.gpus);
+  for (size_t i = first; i < first + shares.gpus; ++i) {
     frame.Add(GpuLine(model.gpus[i], size.columns, mode, colour));
   }
-  frame.More(model.gpus.size(), shares.gpus, "GPUs");
+  if (shares.gpus < model.gpus.size()) {
+    frame.Painted(fmt::format("  … GPUs {} to {} of {}; arrow keys show others", first + 1,
+                              first + shares.gpus, model.gpus.size()),
+                  kDim);
+  }
   for (size_t i = 0; i < pools; ++i) frame.Plain(PoolLine(model.pools[i]));
+  if (quotas > 0) frame.Plain(QuotaLine(model.quotas));
   frame.Plain("");
   frame.Painted("WAITING", kBold);
   if (model.waiting.empty()) frame.Painted("  no pod is waiting", kDim);
@@ -234,11 +252,11 @@ std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour) {
     }
   }
   frame.More(model.waiting.size(), shares.waiting, "pods");
-  frame.Painted("DECISIONS", kBold);
-  for (size_t i = model.decisions.size() - shares.decisions; i < model.decisions.size(); ++i) {
-    const DecisionRow& row = model.decisions[i];
-    const std::string at = fmt::format("  {:>6}  ", FormatAge(row.at));
-    frame.Plain(at + DecisionText(row, Minus(size.columns, at.size())));
+  frame.Painted("DECISIONS, newest first", kBold);
+  for (size_t i = 0; i < shares.decisions; ++i) {
+    const DecisionRow& row = model.decisions[model.decisions.size() - 1 - i];
+    const std::string ago = fmt::format("  {:>6} ago  ", FormatAge(model.elapsed - row.at));
+    frame.Plain(ago + DecisionText(row, Minus(size.columns, ago.size())));
   }
   frame.Painted(model.hint, kDim);
   return frame.Take();

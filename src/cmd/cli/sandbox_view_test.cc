@@ -83,7 +83,7 @@ TEST(SandboxViewTest, ShowsSharingModeOfEachGpu) {
             "\n"
             "WAITING\n"
             "  no pod is waiting\n"
-            "DECISIONS\n"
+            "DECISIONS, newest first\n"
             "\n");
   const std::string narrow = RenderFrame(model, {60, 20}, false);
   EXPECT_EQ(narrow.find("time slices"), std::string::npos) << narrow;
@@ -162,10 +162,11 @@ TEST(SandboxViewTest, ShowsRemediesIfLinesAreLeft) {
   const std::string pod = "  p                        1x7g                 0s  no room\n";
   const std::string both = pod + "    free a GPU\n";
   EXPECT_THAT(RenderFrame(model, {80, 40}, false),
-              HasSubstr("\nWAITING\n" + both + both + both + both + "DECISIONS\n"));
-  const std::string applied = "      0s  n gpu 0: applied\n";
+              HasSubstr("\nWAITING\n" + both + both + both + both + "DECISIONS, newest first\n"));
+  const std::string applied = "      0s ago  n gpu 0: applied\n";
   EXPECT_THAT(RenderFrame(model, {80, 16}, false),
-              HasSubstr("\nWAITING\n" + pod + pod + "  … 2 more pods\nDECISIONS\n" + applied));
+              HasSubstr("\nWAITING\n" + pod + pod + "  … 2 more pods\nDECISIONS, newest first\n" +
+                        applied));
 }
 
 TEST(SandboxViewTest, ShowsReachedSpeedOfSlowMachine) {

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <string>
 
 #include "base/table.h"
@@ -130,17 +131,70 @@ Keys::~Keys() {
   std::signal(SIGWINCH, SIG_DFL);
 }
 
-char Keys::Wait(Duration at_most) {
+std::vector<int> TakeKeys(std::string& bytes, bool all) {
+  // ECMA-48 control sequences: ESC [ parameters final; xterm's application mode: ESC O final.
+  static const std::map<std::string, int, std::less<>> kSequences = {
+      {"[A", kUp},        {"OA", kUp},   {"[B", kDown}, {"OB", kDown},  {"[5~", kPageUp},
+      {"[6~", kPageDown}, {"[H", kHome}, {"OH", kHome}, {"[1~", kHome}, {"[7~", kHome},
+      {"[F", kEnd},       {"OF", kEnd},  {"[4~", kEnd}, {"[8~", kEnd},  {"[Z", kBackTab}};
+  std::vector<int> keys;
+  size_t at = 0;
+  while (at < bytes.size()) {
+    if (bytes[at] != kEscape) {
+      keys.push_back(static_cast<unsigned char>(bytes[at++]));
+      continue;
+    }
+    size_t end = at + 1;
+    const bool sequence = end < bytes.size() && (bytes[end] == '[' || bytes[end] == 'O');
+    if (sequence) {
+      ++end;
+      while (end < bytes.size() && (bytes[end] < '@' || bytes[end] > '~')) ++end;
+    }
+    const bool complete = sequence ? end < bytes.size() : end < bytes.size() || all;
+    if (!complete) break;
+    if (!sequence) {
+      keys.push_back(kEscape);
+      at = end;
+      continue;
+    }
+    const auto known = kSequences.find(std::string_view(bytes).substr(at + 1, end - at));
+    if (known != kSequences.end()) keys.push_back(known->second);
+    at = end + 1;
+  }
+  bytes.erase(0, at);
+  if (all) bytes.clear();
+  return keys;
+}
+
+int Keys::Next() {
+  if (keys_.empty()) return kNoKey;
+  const int key = keys_.back();
+  keys_.pop_back();
+  return key;
+}
+
+int Keys::Wait(Duration at_most) {
+  if (!keys_.empty()) return Next();
+  constexpr int kRestOfSequence = 50;  // milliseconds
   const auto limit = std::chrono::ceil<std::chrono::milliseconds>(at_most).count();
   std::array<pollfd, 2> ready = {
       {{wake_.fd(), POLLIN, 0}, {keys_taken != 0 ? STDIN_FILENO : -1, POLLIN, 0}}};
   const int count =
-      poll(ready.data(), ready.size(), static_cast<int>(std::min<int64_t>(limit, INT_MAX)));
-  if (count <= 0) return 0;
+      poll(ready.data(), ready.size(),
+           bytes_.empty() ? static_cast<int>(std::min<int64_t>(limit, INT_MAX)) : kRestOfSequence);
+  if (count < 0) return kNoKey;
   if (ready[0].revents != 0) wake_.Clear();
-  char key = 0;
-  if (ready[1].revents == 0) return 0;
-  return read(STDIN_FILENO, &key, 1) == 1 ? key : 'q';  // the terminal is gone
+  bool all = count == 0;
+  if (ready[1].revents != 0) {
+    std::array<char, 64> read_bytes{};
+    const ssize_t got = read(STDIN_FILENO, read_bytes.data(), read_bytes.size());
+    if (got <= 0) return 'q';  // the terminal is gone
+    bytes_.append(read_bytes.data(), static_cast<size_t>(got));
+    all = false;
+  }
+  keys_ = TakeKeys(bytes_, all);
+  std::ranges::reverse(keys_);
+  return Next();
 }
 
 }  // namespace nos::cmd

@@ -1,4 +1,5 @@
-// nos explain: why one pod is pending, from a live cluster or a dump. Changes no object.
+// nos explain: why one pod is pending, or where it is, from a live cluster or a dump. Changes no
+// object.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -12,10 +13,12 @@
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/daemon/scheduler_file.h"
+#include "cmd/query/get_report.h"
 #include "cmd/telemetry/explainer.h"
 #include "cmd/telemetry/missing_kinds.h"
 #include "cmd/telemetry/read_cluster.h"
 #include "cmd/terminal.h"
+#include "gpu/product.h"
 #include "scheduling/explain.h"
 #include "scheduling/pod_state.h"
 
@@ -27,26 +30,102 @@ using scheduling::PartitionedBy;
 constexpr size_t kWidth = 100;
 
 struct ExplainFlags {
-  std::string pod, kubeconfig, context, output = "text", catalogue, config;
+  std::vector<std::string> words;  // "NAME", "pod NAME", "pod/NAME", NAME with or without namespace
+  std::string ns, kubeconfig, context, output = "text", catalogue, config;
   std::vector<std::string> files;
   bool what_if = false;
 };
 
-Result<std::shared_ptr<const cluster::Pod>> FindWaiting(const ClusterObjects& objects,
-                                                        const std::string& key) {
-  const auto found =
-      std::ranges::find_if(objects.pods, [&](const auto& pod) { return pod->Key() == key; });
-  if (found == objects.pods.end()) return NotFound("pod " + key + " not found");
-  const cluster::Pod& pod = **found;
-  if (scheduling::IsPending(pod)) return *found;
-  if (pod.Finished())
-    return Invalid(fmt::format("pod {} is not pending: it is {}", key, pod.phase));
-  if (pod.meta.deleted)
-    return Invalid(fmt::format("pod {} is not pending: it is being deleted", key));
-  if (pod.node_name.empty()) {
-    return Invalid(fmt::format("pod {} is not pending: it is {}", key, pod.phase));
+bool IsPodWord(std::string_view word) { return word == "pod" || word == "pods" || word == "po"; }
+
+// "NAME" or "NAMESPACE/NAME", from the forms that kubectl accepts.
+Result<std::string> NameIn(const ExplainFlags& flags) {
+  std::vector<std::string> words = flags.words;
+  if (IsPodWord(words.front())) words.erase(words.begin());
+  if (words.size() != 1) return Invalid("give one pod: NAME, or NAMESPACE/NAME");
+  std::string name = words.front();
+  const size_t slash = name.find('/');
+  if (slash != std::string::npos && IsPodWord(name.substr(0, slash)) && slash + 1 < name.size()) {
+    name.erase(0, slash + 1);  // kubectl's "pod/NAME"; a namespace "pod" needs -n
   }
-  return Invalid(fmt::format("pod {} is not pending: it is bound to node {}", key, pod.node_name));
+  const size_t parts = Split(name, '/').size();
+  if (parts > 2 || name.starts_with('/') || name.ends_with('/')) {
+    return Invalid("'" + name + "' is neither NAME nor NAMESPACE/NAME");
+  }
+  if (flags.ns.empty()) return name;
+  if (parts == 2) return Invalid("give the namespace once: by -n, or before the name");
+  return flags.ns + "/" + name;
+}
+
+// Without a namespace the name must be of one pod only.
+Result<SharedPod> FindPod(const ClusterObjects& objects, const std::string& name) {
+  const bool qualified = name.find('/') != std::string::npos;
+  std::vector<SharedPod> found;
+  for (const SharedPod& pod : objects.pods) {
+    if ((qualified ? pod->Key() : pod->meta.name) == name) found.push_back(pod);
+  }
+  if (found.empty()) return NotFound("pod " + name + " not found");
+  if (found.size() == 1) return found.front();
+  std::vector<std::string> namespaces;
+  for (const SharedPod& pod : found) namespaces.push_back(pod->meta.ns);
+  return Invalid(fmt::format("several pods are named {}; choose one with -n: {}", name,
+                             Join(namespaces, ", ")));
+}
+
+// State of a pod that is not pending, as a word for programs, and how long it has been in it.
+struct Standing {
+  std::string state;
+  std::optional<Time> since;
+};
+
+Standing StandingOf(const cluster::Pod& pod) {
+  if (pod.Finished()) return {ToLower(pod.phase), pod.ended};
+  if (pod.meta.deleted) return {"terminating", std::nullopt};
+  return {pod.phase == "Running" ? "running" : "starting", pod.started};
+}
+
+std::vector<std::string> DevicesOf(const LiveCluster& live, const cluster::Pod& pod) {
+  std::vector<std::string> devices;
+  const cluster::NodeInfo* node = live.snapshot.Find(pod.node_name);
+  if (node == nullptr) return devices;
+  for (const cluster::Gpu& gpu : node->gpus.gpus) {
+    for (const cluster::Instance& instance : gpu.instances) {
+      if (instance.pod != pod.Key()) continue;
+      devices.push_back(fmt::format("{} of GPU {} ({})",
+                                    gpu.model->PlacementName(instance.placement), gpu.index,
+                                    gpu::ProductOf(*gpu.model, gpu.other)));
+    }
+  }
+  return devices;
+}
+
+// A pod that has a node, or has ended: where it is, and on which devices.
+void ExplainPlaced(ClusterObjects objects, const cluster::Pod& pod, const gpu::Catalogue& catalogue,
+                   const std::string& output) {
+  const LiveCluster live =
+      MakeLiveCluster(std::move(objects.nodes), std::move(objects.pods), catalogue);
+  const Standing standing = StandingOf(pod);
+  const std::vector<std::string> devices =
+      pod.Finished() ? std::vector<std::string>() : DevicesOf(live, pod);
+  if (output == "json") {
+    JsonObject json{{"pod", pod.Key()},
+                    {"state", standing.state},
+                    {"node", pod.node_name},
+                    {"devices", JsonArray(devices.begin(), devices.end())},
+                    {"message", pod.message}};
+    if (standing.since) json["since"] = FormatTime(*standing.since);
+    std::cout << WriteJsonPretty(json) << "\n";
+    return;
+  }
+  std::string text = fmt::format("pod {} is {}", pod.Key(), standing.state);
+  if (!pod.node_name.empty()) text += " on node " + pod.node_name;
+  if (standing.since) {
+    text += fmt::format(", since {} ({} ago)", FormatTime(*standing.since),
+                        FormatAge(TimeIn(live) - *standing.since));
+  }
+  std::cout << Printable(text) << "\n";
+  for (const std::string& device : devices) std::cout << "  uses " << Printable(device) << "\n";
+  if (!pod.message.empty()) std::cout << "  " << Printable(pod.message) << "\n";
 }
 
 // Configuration of nos scheduler, or of another scheduler, which is simulated as the partitioner
@@ -97,16 +176,19 @@ void NoteContradiction(const ExplainFlags& flags, const cluster::Pod& pod,
 }
 
 Status RunExplain(const ExplainFlags& flags) {
-  const auto slash = flags.pod.find('/');
-  if (slash == 0 || slash == std::string::npos || slash + 1 == flags.pod.size() ||
-      flags.pod.find('/', slash + 1) != std::string::npos) {
-    return Invalid("'" + flags.pod + "' is not NAMESPACE/NAME");
-  }
+  NOS_ASSIGN(const std::string name, NameIn(flags));
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
   NOS_ASSIGN(ClusterObjects objects, flags.files.empty()
                                          ? ReadLiveCluster(flags.kubeconfig, flags.context)
                                          : ReadDump(flags.files));
-  NOS_ASSIGN(SharedPod pod, FindWaiting(objects, flags.pod));
+  NOS_ASSIGN(SharedPod pod, FindPod(objects, name));
+  if (!scheduling::IsPending(*pod)) {
+    if (flags.what_if)
+      return Invalid("--what-if is for pending pods: pod " + pod->Key() + " is " +
+                     StandingOf(*pod).state);
+    ExplainPlaced(std::move(objects), *pod, catalogue, flags.output);
+    return Status::Ok();
+  }
   NOS_ASSIGN(const std::unique_ptr<Deciders> deciders, ChooseDeciders(flags, *pod));
   if (objects.is_dump) pod = LeaveOutMissing(pod, objects.around);
   const scheduling::Explanation why = ExplainWaiting(objects, pod, *deciders, catalogue);
@@ -126,19 +208,12 @@ Status RunExplain(const ExplainFlags& flags) {
 }  // namespace
 
 void AddExplainCommand(CLI::App& root, Chosen& chosen) {
-  CLI::App* explain =
-      root.add_subcommand("explain", "Explain why a pod is pending, and what would help");
-  explain->require_subcommand(1);
-  explain->footer(
-      "Examples:\n"
-      "  nos explain pod default/trainer\n"
-      "  nos explain pod default/trainer --what-if");
-  CLI::App* command =
-      explain->add_subcommand("pod", "Explain why a pod is pending, and what would help");
+  CLI::App* command = root.add_subcommand(
+      "explain", "Explain why a pod is pending and what would help, or where it runs");
   auto flags = std::make_shared<ExplainFlags>();
-  command->add_option("pod", flags->pod, "Namespace and name of the pod")
-      ->required()
-      ->option_text("NAMESPACE/NAME");
+  OfferNames(*command->add_option("pod", flags->words, "Name of the pod")->required(), "pods",
+             "[pod] [NAMESPACE/]NAME");
+  command->add_option("-n,--namespace", flags->ns, "Namespace of the pod")->option_text("NAME");
   command->add_flag(
       "--what-if", flags->what_if,
       "Show the node, and slices and evictions needed, if nos scheduler placed the pod now");
@@ -156,10 +231,11 @@ void AddExplainCommand(CLI::App& root, Chosen& chosen) {
   AddCatalogueFlag(*command, flags->catalogue);
   command->footer(
       "Examples:\n"
-      "  nos explain pod default/trainer\n"
-      "  nos explain pod default/trainer --what-if -o json\n"
-      "  kubectl get nodes,pods,pvc,pv,sc -A -o yaml | nos explain pod default/trainer -f -");
-  RunWhenChosen(*command, chosen, "nos explain pod", [flags] { return RunExplain(*flags); });
+      "  nos explain trainer\n"
+      "  nos explain pod trainer -n team-a\n"
+      "  nos explain team-a/trainer --what-if -o json\n"
+      "  kubectl get nodes,pods,pvc,pv,sc -A -o yaml | nos explain team-a/trainer -f -");
+  RunWhenChosen(*command, chosen, "nos explain", [flags] { return RunExplain(*flags); });
 }
 
 }  // namespace nos::cmd

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
+#include "base/text.h"
 #include "cluster/annotations.h"
 #include "cmd/cli/gpu_sharing_mode.h"
 #include "cmd/cli/layout_text.h"
@@ -21,6 +23,10 @@ std::string GpuLayout(const cluster::Gpu& gpu) {
     parts.push_back({instance.placement, instance.used ? "*" : ""});
   }
   return LayoutText(*gpu.model, std::move(parts));
+}
+
+std::vector<std::string> TextsOf(const std::vector<std::string_view>& views) {
+  return {views.begin(), views.end()};
 }
 
 std::string_view SharingModeOf(const cluster::Gpu& gpu) {
@@ -57,6 +63,10 @@ Json GpuJson(const NodeInfo& node, const cluster::Gpu& gpu, bool managed) {
                     {"ways", SharingModesJson(*gpu.model, gpu.other)}};
 }
 
+std::string Counted(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 bool IsGpuResource(const std::string& name) { return name.starts_with("nvidia.com/"); }
 
 std::string AsksText(const cluster::ResourceList& requests) {
@@ -67,21 +77,6 @@ std::string AsksText(const cluster::ResourceList& requests) {
                         std::string_view(name).substr(std::string_view("nvidia.com/").size()));
   }
   return text;
-}
-
-// The partitioner's message with its remedy; else the scheduler's; else the pod status.
-struct Why {
-  std::string reason, message;
-};
-Why WhyOf(const cluster::Pod& pod) {
-  if (!pod.node_name.empty()) return {"", pod.message};
-  for (const std::string_view type :
-       {controllers::kPartitionedCondition, std::string_view("PodScheduled")}) {
-    const cluster::Condition* condition = pod.FindCondition(type);
-    if (condition == nullptr || condition->status != "False") continue;
-    return {condition->reason, condition->message};
-  }
-  return {"", pod.message};
 }
 
 std::string Annotation(const cluster::Node& node, std::string_view key) {
@@ -115,20 +110,48 @@ void AddPlanRow(const NodeInfo& node, const cluster::TargetLayout& target, Print
                                  : spec == status      ? "partly"
                                                        : "waiting";
   const std::string_view mode = gpu::SharingModeOf(*target.model, want);
-  out.table.AddRow({node.node->meta.name, fmt::to_string(target.index), spec, status,
-                    std::string(state), SharingModeText(mode),
-                    LayoutText(*target.model, std::move(parts))});
-  out.json.push_back(JsonObject{{"node", node.node->meta.name},
-                                {"index", target.index},
-                                {"plan", spec},
-                                {"reportedPlan", status},
-                                {"state", state},
-                                {"layout", std::move(layout)},
-                                {"sharingMode", mode},
-                                {"way", mode}});  // the old name
+  out.Add({fmt::format("plan/{}/{}", node.node->meta.name, target.index),
+           {{node.node->meta.name, fmt::to_string(target.index), spec, status, std::string(state),
+             SharingModeText(mode), LayoutText(*target.model, std::move(parts))}},
+           JsonObject{{"node", node.node->meta.name},
+                      {"index", target.index},
+                      {"plan", spec},
+                      {"reportedPlan", status},
+                      {"state", state},
+                      {"layout", std::move(layout)},
+                      {"sharingMode", mode},
+                      {"way", mode}}});  // the old name
 }
 
 }  // namespace
+
+Why WhyOf(const cluster::Pod& pod) {
+  if (!pod.node_name.empty()) return {"", pod.message};
+  for (const std::string_view type :
+       {controllers::kPartitionedCondition, std::string_view("PodScheduled")}) {
+    const cluster::Condition* condition = pod.FindCondition(type);
+    if (condition == nullptr || condition->status != "False") continue;
+    return {condition->reason, condition->message};
+  }
+  return {"", pod.message};
+}
+
+std::string GpuRequestsText(const cluster::Pod& pod) { return AsksText(cluster::PodRequests(pod)); }
+
+void GpuSums::Add(const cluster::Gpu& gpu) {
+  ++gpus;
+  const std::optional<int> slots = UsedSlots(gpu);
+  if (!slots || gpu.model->slots() == 0) {
+    known = false;
+    return;
+  }
+  if (*slots > 0) ++with_pods;
+  used += static_cast<double>(*slots) / gpu.model->slots();
+}
+
+std::string GpuSums::UsedText() const {
+  return known && gpus > 0 ? fmt::format("{:.0f} %", used * 100 / static_cast<double>(gpus)) : "-";
+}
 
 LiveCluster MakeLiveCluster(std::vector<std::shared_ptr<const cluster::Node>> nodes,
                             std::vector<std::shared_ptr<const cluster::Pod>> pods,
@@ -147,62 +170,218 @@ LiveCluster MakeLiveCluster(std::vector<std::shared_ptr<const cluster::Node>> no
   return live;
 }
 
-Printout ReportGpus(const LiveCluster& live, Time) {
-  Printout out{
-      TextTable({"NODE", "GPU", "MODEL", "MODE", "MANAGED", "LAYOUT (@ first slots: * used)"})};
-  for (size_t i = 0; i < live.snapshot.size(); ++i) {
-    const NodeInfo& node = live.snapshot.node(i);
-    const std::string& name = node.node->meta.name;
-    const bool managed = !live.unmanaged.contains(name);
-    const gpu::Model* product = ProductOf(*node.node, live.catalogue);
-    for (const std::string& problem : node.gpus.problems) {
-      if (managed) out.warnings.push_back(fmt::format("node {}: {}", name, problem));
-    }
-    for (const cluster::Gpu& gpu : node.gpus.gpus) {
-      if (!managed && !gpu.reported && gpu.instances.empty()) continue;  // it was never partitioned
-      out.table.AddRow(
-          {name, fmt::to_string(gpu.index), gpu::ProductOf(*gpu.model, gpu.other, product),
-           SharingModeText(SharingModeOf(gpu)), managed ? "yes" : "no", GpuLayout(gpu)});
-      out.json.push_back(GpuJson(node, gpu, managed));
+bool Selection::Takes(const cluster::ObjectMeta& meta) const {
+  if (!ns.empty() && !meta.ns.empty() && meta.ns != ns) return false;
+  if (!names.empty() && !names.contains(meta.name) && !names.contains(meta.ns + "/" + meta.name)) {
+    return false;
+  }
+  return cluster::Matches(labels, meta.labels);
+}
+
+bool Selection::TakesGpu(const cluster::ObjectMeta& node, int index) const {
+  const bool named = names.empty() || names.contains(node.name) ||
+                     names.contains(fmt::format("{}/{}", node.name, index));
+  return named && cluster::Matches(labels, node.labels);
+}
+
+Time TimeIn(const LiveCluster& live) {
+  Time now = SystemClock().Now();
+  for (const auto& pod : live.pods) {
+    now = std::max(now, pod->meta.created);
+    for (const cluster::Condition& condition : pod->conditions) {
+      now = std::max(now, condition.last_transition);
     }
   }
+  return now;
+}
+
+std::optional<Time> CreatedOf(const cluster::ObjectMeta& meta) {
+  return meta.created == Time() ? std::nullopt : std::optional(meta.created);
+}
+
+std::optional<int> UsedSlots(const cluster::Gpu& gpu) {
+  const std::optional<gpu::Occupancy> used = gpu.Used();
+  return used ? std::optional(used->taken_slots()) : std::nullopt;
+}
+
+std::vector<ListedGpu> ListedGpus(const LiveCluster& live) {
+  std::vector<ListedGpu> listed;
+  for (size_t i = 0; i < live.snapshot.size(); ++i) {
+    const NodeInfo& node = live.snapshot.node(i);
+    const bool managed = !live.unmanaged.contains(node.node->meta.name);
+    for (const cluster::Gpu& gpu : node.gpus.gpus) {
+      if (!managed && !gpu.reported && gpu.instances.empty()) continue;  // it was never partitioned
+      listed.push_back({i, &gpu, managed});
+    }
+  }
+  return listed;
+}
+Printout ReportGpus(const LiveCluster& live, Time) {
+  Printout out({{"NODE"},
+                {"GPU"},
+                {"MODEL"},
+                {"MODE"},
+                {"USED"},
+                {"LAYOUT (@ first slots: * used)"},
+                {"MANAGED", Width::kWide},
+                {"MODES", Width::kWide}});
+  for (size_t i = 0; i < live.snapshot.size(); ++i) {
+    const NodeInfo& node = live.snapshot.node(i);
+    if (live.unmanaged.contains(node.node->meta.name)) continue;
+    for (const std::string& problem : node.gpus.problems) {
+      out.warnings.push_back(fmt::format("node {}: {}", node.node->meta.name, problem));
+    }
+  }
+  GpuSums sums;
+  std::set<size_t> nodes;
+  for (const ListedGpu& listed : ListedGpus(live)) {
+    const NodeInfo& node = live.snapshot.node(listed.node);
+    const cluster::Gpu& gpu = *listed.gpu;
+    const std::string& name = node.node->meta.name;
+    if (!live.selection.TakesGpu(node.node->meta, gpu.index)) continue;
+    const std::optional<int> used = UsedSlots(gpu);
+    sums.Add(gpu);
+    nodes.insert(listed.node);
+    out.Add({fmt::format("gpu/{}/{}", name, gpu.index),
+             {{name, fmt::to_string(gpu.index),
+               gpu::ProductOf(*gpu.model, gpu.other, ProductOf(*node.node, live.catalogue)),
+               SharingModeText(SharingModeOf(gpu)),
+               used ? fmt::format("{}/{}", *used, gpu.model->slots()) : "-", GpuLayout(gpu),
+               listed.managed ? "yes" : "no",
+               Join(TextsOf(gpu::SharingModesOf(*gpu.model, gpu.other)), ", ")}},
+             GpuJson(node, gpu, listed.managed)});
+  }
+  out.total =
+      fmt::format("{} on {}: {} without pods, {} of the slots used", Counted(sums.gpus, "GPU"),
+                  Counted(nodes.size(), "node"), sums.gpus - sums.with_pods, sums.UsedText());
+  return out;
+}
+
+Printout ReportNodes(const LiveCluster& live, Time now) {
+  Printout out({{"NAME"},
+                {"GPUS"},
+                {"MODEL"},
+                {"MODES"},
+                {"MANAGED"},
+                {"WITHOUT PODS"},
+                {"SLOTS USED"},
+                {"GPU PODS"},
+                {"AGE"},
+                {"PARTITIONING", Width::kWide}});
+  std::map<size_t, GpuSums> sums;
+  std::map<size_t, std::set<std::string>> models, modes;
+  std::map<size_t, bool> managed;
+  GpuSums all;
+  for (const ListedGpu& listed : ListedGpus(live)) {
+    const NodeInfo& node = live.snapshot.node(listed.node);
+    if (!live.selection.Takes(node.node->meta)) continue;
+    sums[listed.node].Add(*listed.gpu);
+    all.Add(*listed.gpu);
+    managed[listed.node] = listed.managed;
+    models[listed.node].insert(gpu::ProductOf(*listed.gpu->model, listed.gpu->other,
+                                              ProductOf(*node.node, live.catalogue)));
+    if (const std::string_view mode = SharingModeOf(*listed.gpu); !mode.empty()) {
+      modes[listed.node].emplace(mode);
+    }
+  }
+  std::map<std::string_view, size_t> pods;
+  for (const auto& pod : live.pods) {
+    if (!pod->node_name.empty() && !pod->Finished() &&
+        !AsksText(cluster::PodRequests(*pod)).empty()) {
+      ++pods[pod->node_name];
+    }
+  }
+  for (const auto& [index, sum] : sums) {
+    const cluster::Node& node = *live.snapshot.node(index).node;
+    const std::string& name = node.meta.name;
+    const auto joined = [](const std::set<std::string>& texts) {
+      return Join(std::vector<std::string>(texts.begin(), texts.end()), ", ");
+    };
+    const std::string mode_text = modes[index].empty() ? "free" : joined(modes[index]);
+    const auto label = node.meta.labels.find(cluster::kPartitioningLabel);
+    const std::string partitioning =
+        managed[index] && label != node.meta.labels.end() ? label->second : "-";
+    const size_t without = sum.gpus - sum.with_pods;
+    const std::optional<Time> created = CreatedOf(node.meta);
+    out.Add(
+        {"node/" + name,
+         {{name, fmt::to_string(sum.gpus), joined(models[index]), mode_text,
+           managed[index] ? "yes" : "no", fmt::to_string(without), sum.UsedText(),
+           fmt::to_string(pods[name]), created ? FormatAge(now - *created) : "-", partitioning}},
+         JsonObject{{"name", name},
+                    {"gpus", sum.gpus},
+                    {"model", joined(models[index])},
+                    {"modes", JsonArray(modes[index].begin(), modes[index].end())},
+                    {"managed", managed[index]},
+                    {"gpusWithoutPods", without},
+                    {"used", sum.known ? Json(sum.used / static_cast<double>(sum.gpus)) : Json()},
+                    {"gpuPods", pods[name]}},
+         CreatedOf(node.meta)});
+  }
+  out.total = fmt::format("{} with {}: {} without pods, {} of the slots used",
+                          Counted(sums.size(), "node"), Counted(all.gpus, "GPU"),
+                          Counted(all.gpus - all.with_pods, "GPU"), all.UsedText());
   return out;
 }
 
 Printout ReportPods(const LiveCluster& live, Time now) {
-  Printout out{TextTable({"NAMESPACE", "NAME", "STATUS", "NODE", "ASKS", "AGE", "WHY"})};
+  Printout out({{"NAMESPACE"},
+                {"NAME"},
+                {"STATUS"},
+                {"NODE"},
+                {"ASKS"},
+                {"AGE"},
+                {"SCHEDULER", Width::kWide},
+                {"PRIORITY", Width::kWide},
+                {"WHY"}});
+  std::map<std::string, size_t> by_status;
   for (const auto& pod : live.pods) {
     const cluster::ResourceList requests = cluster::PodRequests(*pod);
     const std::string asks = AsksText(requests);
-    if (asks.empty()) continue;
+    if (asks.empty() || !live.selection.Takes(pod->meta)) continue;
     const Why why = WhyOf(*pod);
-    out.table.AddRow({pod->meta.ns, pod->meta.name, pod->phase,
-                      pod->node_name.empty() ? "-" : pod->node_name, asks,
-                      FormatAge(now - pod->meta.created), why.message.empty() ? "-" : why.message});
+    ++by_status[pod->phase];
     JsonObject wanted;
     for (const auto& [name, quantity] : requests) {
       if (IsGpuResource(name)) wanted[name] = quantity.Value();
     }
-    out.json.push_back(JsonObject{{"namespace", pod->meta.ns},
-                                  {"name", pod->meta.name},
-                                  {"phase", pod->phase},
-                                  {"node", pod->node_name},
-                                  {"asks", std::move(wanted)},
-                                  {"reason", why.reason},
-                                  {"why", why.message}});
+    out.Add(
+        {"pod/" + pod->Key(),
+         {{pod->meta.ns, pod->meta.name, pod->phase, pod->node_name.empty() ? "-" : pod->node_name,
+           asks, FormatAge(now - pod->meta.created), pod->scheduler_name,
+           fmt::to_string(pod->priority), why.message.empty() ? "-" : why.message}},
+         JsonObject{{"namespace", pod->meta.ns},
+                    {"name", pod->meta.name},
+                    {"phase", pod->phase},
+                    {"node", pod->node_name},
+                    {"asks", std::move(wanted)},
+                    {"reason", why.reason},
+                    {"why", why.message}},
+         CreatedOf(pod->meta)});
   }
+  std::vector<std::string> counts;
+  for (const auto& [status, count] : by_status) {
+    counts.push_back(fmt::format("{} {}", count, status));
+  }
+  out.total = fmt::format("{}: {}", Counted(out.objects().size(), "pod"), Join(counts, ", "));
   return out;
 }
 
 Printout ReportPlans(const LiveCluster& live, Time) {
-  Printout out{TextTable({"NODE", "GPU", "PLAN", "REPORTED", "STATE", "MODE", "WANTED LAYOUT"})};
+  Printout out({{"NODE"}, {"GPU"}, {"PLAN"}, {"REPORTED"}, {"STATE"}, {"MODE"}, {"WANTED LAYOUT"}});
   for (size_t i = 0; i < live.snapshot.size(); ++i) {
     const NodeInfo& node = live.snapshot.node(i);
     if (live.unmanaged.contains(node.node->meta.name)) continue;  // no agent acts on it
     for (const auto& target : cluster::ReadSpec(*node.node, node.gpus)) {
-      AddPlanRow(node, target, out);
+      if (live.selection.TakesGpu(node.node->meta, target.index)) AddPlanRow(node, target, out);
     }
   }
+  std::map<std::string, size_t> by_state;
+  for (const PrintedObject& plan : out.objects())
+    ++by_state[std::string(FindString(plan.json, "state"))];
+  std::vector<std::string> counts;
+  for (const auto& [state, count] : by_state) counts.push_back(fmt::format("{} {}", count, state));
+  out.total = fmt::format("{}: {}", Counted(out.objects().size(), "GPU"), Join(counts, ", "));
   return out;
 }
 

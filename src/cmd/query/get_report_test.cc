@@ -49,10 +49,10 @@ TEST_F(GetReportTest, FullGpuFitsHundredColumns) {
           "1g.5gb@6:used");
   AddNode("mixed", "3g.20gb@4:used,1g.5gb@1:free,1g.5gb@0:used,2g.10gb@2:free");
   EXPECT_EQ(
-      Report(ReportGpus).table.ToString(100),
-      R"(NODE                                 GPU  MODEL      MODE  MANAGED  LAYOUT (@ first slots: * used)
-gke-cluster-a100-pool-7f3d21c0-x4lz  0    A100-40GB  MIG   yes      1g.5gb@*0,*1,*2,*3,*4,5,*6
-mixed                                0    A100-40GB  MIG   yes      1g.5gb@*0,1 2g.10gb@2 3g.20gb@*4
+      Report(ReportGpus).Table().ToString(100),
+      R"(NODE                                 GPU  MODEL      MODE  USED  LAYOUT (@ first slots: * used)
+gke-cluster-a100-pool-7f3d21c0-x4lz  0    A100-40GB  MIG   6/8   1g.5gb@*0,*1,*2,*3,*4,5,*6
+mixed                                0    A100-40GB  MIG   5/8   1g.5gb@*0,1 2g.10gb@2 3g.20gb@*4
 )");
 }
 
@@ -75,23 +75,23 @@ TEST_F(GetReportTest, ShowsProductAndSharingModeOfEachGpu) {
   mps.meta.annotations["nos.nebuly.com/status-model-0"] = "MPS-39GB";
   const Printout out = Report(ReportGpus);
   EXPECT_TRUE(out.warnings.empty()) << out.warnings[0];
-  EXPECT_EQ(out.table.ToString(100),
-            "NODE    GPU  MODEL      MODE         MANAGED  LAYOUT (@ first slots: * used)\n"
-            "hybrid  0    H100-80GB  MIG          yes      3g.40gb@*0\n"
-            "hybrid  1    H100-80GB  MPS          yes      10gb@*0\n"
-            "hybrid  2    H100-80GB  time slices  yes      shared@*0,4\n"
-            "hybrid  3    H100-80GB  whole        yes      gpu@*0\n"
-            "hybrid  4    H100-80GB  free         yes      -\n"
-            "mps     0    A100-40GB  MPS          yes      20gb@0\n");
-  ASSERT_EQ(out.json.size(), 6U);
-  EXPECT_EQ(out.json[1].at("model"), "MPS-79GB") << "JSON contains the node's own values";
+  EXPECT_EQ(out.Table().ToString(100),
+            "NODE    GPU  MODEL      MODE         USED   LAYOUT (@ first slots: * used)\n"
+            "hybrid  0    H100-80GB  MIG          4/8    3g.40gb@*0\n"
+            "hybrid  1    H100-80GB  MPS          10/79  10gb@*0\n"
+            "hybrid  2    H100-80GB  time slices  2/8    shared@*0,4\n"
+            "hybrid  3    H100-80GB  whole        8/8    gpu@*0\n"
+            "hybrid  4    H100-80GB  free         0/8    -\n"
+            "mps     0    A100-40GB  MPS          0/39   20gb@0\n");
+  ASSERT_EQ(out.ToJson().size(), 6U);
+  EXPECT_EQ(out.ToJson()[1].at("model"), "MPS-79GB") << "JSON contains the node's own values";
   for (const char* key : {"sharingMode", "way"}) {
-    EXPECT_EQ(out.json[1].at(key), "MPS");
-    EXPECT_EQ(out.json[4].at(key), "");
+    EXPECT_EQ(out.ToJson()[1].at(key), "MPS");
+    EXPECT_EQ(out.ToJson()[4].at(key), "");
   }
   for (const char* key : {"sharingModes", "ways"}) {
-    EXPECT_EQ(out.json[4].at(key), Json(JsonArray{"MIG", "MPS", "time slices", "whole"}));
-    EXPECT_EQ(out.json[5].at(key), Json(JsonArray{"MPS"}));
+    EXPECT_EQ(out.ToJson()[4].at(key), Json(JsonArray{"MIG", "MPS", "time slices", "whole"}));
+    EXPECT_EQ(out.ToJson()[5].at(key), Json(JsonArray{"MPS"}));
   }
 }
 
@@ -101,32 +101,32 @@ TEST_F(GetReportTest, ShowsOptedOutNodeWhileItHasInstances) {
   AddNode("never", "").meta.labels.erase("nos.nebuly.com/gpu-partitioning");
   AddNode("not-mig", "").meta.labels = {};
   const Printout out = Report(ReportGpus);
-  EXPECT_EQ(out.table.ToString(),
-            "NODE  GPU  MODEL      MODE  MANAGED  LAYOUT (@ first slots: * used)\n"
-            "in    0    A100-40GB  MIG   yes      7g.40gb@*0\n"
-            "left  0    A100-40GB  MIG   no       1g.5gb@*0\n");
-  ASSERT_EQ(out.json.size(), 2U);
-  EXPECT_EQ(out.json[1].at("managed"), false);
+  EXPECT_EQ(out.Table().ToString(),
+            "NODE  GPU  MODEL      MODE  USED  LAYOUT (@ first slots: * used)\n"
+            "in    0    A100-40GB  MIG   8/8   7g.40gb@*0\n"
+            "left  0    A100-40GB  MIG   1/8   1g.5gb@*0\n");
+  ASSERT_EQ(out.ToJson().size(), 2U);
+  EXPECT_EQ(out.ToJson()[1].at("managed"), false);
   EXPECT_TRUE(out.warnings.empty()) << "nodes that have not opted in cause no warning";
 }
 
 TEST_F(GetReportTest, PendingPodShowsPartitionerMessage) {
   cluster::Pod& pod = AddPod("greedy");
   pod.conditions = {{"PodScheduled", "False", "Unschedulable", "0/4 nodes are available"}};
-  const auto why = [&] { return Report(ReportPods).json[0].at("why"); };
+  const auto why = [&] { return Report(ReportPods).ToJson()[0].at("why"); };
   EXPECT_EQ(why(), "0/4 nodes are available");
   pod.conditions.push_back({std::string(controllers::kPartitionedCondition), "False", "TooBig",
                             "no GPU has 1000 x 1g.5gb. Ask for 28 at most"});
   const Printout out = Report(ReportPods);
-  EXPECT_EQ(out.table.ToString(),
+  EXPECT_EQ(out.Table().ToString(),
             "NAMESPACE  NAME    STATUS   NODE  ASKS             AGE  WHY\n"
             "default    greedy  Pending  -     1000xmig-1g.5gb  5s   no GPU has 1000 x 1g.5gb. Ask "
             "for 28 at most\n");
-  EXPECT_EQ(out.json[0].at("reason"), "TooBig");
+  EXPECT_EQ(out.ToJson()[0].at("reason"), "TooBig");
   pod.conditions.back().status = "True";
   EXPECT_EQ(why(), "0/4 nodes are available");
   pod.node_name = "n";
-  EXPECT_EQ(Report(ReportPods).table.ToString(),
+  EXPECT_EQ(Report(ReportPods).Table().ToString(),
             "NAMESPACE  NAME    STATUS   NODE  ASKS             AGE  WHY\n"
             "default    greedy  Pending  n     1000xmig-1g.5gb  5s   -\n");
 }
@@ -135,11 +135,11 @@ TEST_F(GetReportTest, ComparesPlanWithCurrentLayout) {
   cluster::Node& node = AddNode("n", "1g.5gb@0:used");
   node.meta.annotations["nos.nebuly.com/spec-layout-0"] = "1g.5gb@0,1g.5gb@1,3g.20gb@4";
   node.meta.annotations["nos.nebuly.com/spec-partitioning-plan"] = "7";
-  EXPECT_EQ(Report(ReportPlans).table.ToString(),
+  EXPECT_EQ(Report(ReportPlans).Table().ToString(),
             "NODE  GPU  PLAN  REPORTED  STATE    MODE  WANTED LAYOUT\n"
             "n     0    7               waiting  MIG   1g.5gb@0,1 3g.20gb@4\n");
   node.meta.annotations["nos.nebuly.com/status-partitioning-plan"] = "7";
-  EXPECT_EQ(Report(ReportPlans).json[0].at("state"), "partly");
+  EXPECT_EQ(Report(ReportPlans).ToJson()[0].at("state"), "partly");
 }
 
 TEST(TerminalTest, TableIsUncutWithoutTerminal) { EXPECT_EQ(TableWidth(), kUncut); }

@@ -9,6 +9,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cluster/snapshot.h"
+#include "cmd/audit/audit.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
@@ -40,7 +41,7 @@ struct PlanFlags {
   std::string output = "table", catalogue, kubeconfig, context;
   double seconds = 10;
   Duration hold_after = planning::PlanOptions().hold_after;
-  bool with_pools = false;
+  bool with_pools = false, audit = false;
   int moves = 0;  // maximum per pod; 0: moves are not planned
 };
 
@@ -186,7 +187,32 @@ class Further {
   Unplaced unplaced_;
 };
 
+// What nos would make of the cluster, whether nos is on it or not.
+Status RunAudit(const PlanFlags& flags) {
+  NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
+  NOS_ASSIGN(const ClusterObjects input, flags.files.empty()
+                                             ? ReadLiveCluster(flags.kubeconfig, flags.context)
+                                             : ReadDump(flags.files));
+  const SystemClock clock;
+  const Time start = clock.Now();
+  const PlanningFrameworks known;
+  const Audit audit = MakeAudit(input, catalogue, known.choice(),
+                                [&] { return clock.Now() - start > FromSeconds(flags.seconds); });
+  if (audit.nodes.empty()) {
+    return Invalid(
+        "no node has GPUs: neither a label nvidia.com/gpu.count nor a capacity nvidia.com/gpu");
+  }
+  if (flags.output == "json") {
+    std::cout << WriteJsonPretty(ToJson(audit)) << "\n";
+  } else {
+    std::cout << (flags.output == "html" ? ToHtml(audit) : ToText(audit, TableWidth()));
+  }
+  return Status::Ok();
+}
+
 Status RunPlan(const PlanFlags& flags) {
+  if (flags.audit) return RunAudit(flags);
+  if (flags.output == "html") return Invalid("-o html is for --audit");
   // 1. Read the cluster and report problems of its nodes.
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
   NOS_ASSIGN(const ClusterObjects input, flags.files.empty()
@@ -261,8 +287,12 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
                    "What to serve most of: pods, compute or memory")
       ->check(CLI::IsMember({"pods", "compute", "memory"}))
       ->option_text("NAME");
-  command->add_option("-o,--output", flags->output, "Output format: table or json")
-      ->check(CLI::IsMember({"table", "json"}))
+  command->add_flag(
+      "--audit", flags->audit,
+      "Show how few GPUs and nodes the pods of any cluster need, with nos or without");
+  command
+      ->add_option("-o,--output", flags->output, "Output format: table or json; html with --audit")
+      ->check(CLI::IsMember({"table", "json", "html"}))
       ->option_text("FORMAT");
   AddCatalogueFlag(*command, flags->catalogue);
   command
@@ -275,6 +305,7 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
       "Examples:\n"
       "  kubectl get nodes,pods -A -o yaml > cluster.yaml\n"
       "  nos plan -f cluster.yaml\n"
+      "  nos plan -f cluster.yaml --audit -o html > audit.html\n"
       "  nos plan -f cluster.yaml -f more-pods.yaml --objective compute -o json\n"
       "  nos plan -f cluster.yaml --hold-after 0      keep no slots for long-pending pods\n"
       "  nos plan --moves 3 --with-pools              plan for the live cluster");

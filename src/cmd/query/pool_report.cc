@@ -77,11 +77,19 @@ std::string PriceText(int64_t milli_price) {
 }
 
 Printout ReportPools(const LiveCluster& live, Time now) {
-  Printout out{
-      TextTable({"NAME", "GPU", "MODE", "NODES", "COMING", "MIN", "MAX", "PRICE", "STATE"})};
+  Printout out({{"NAME"},
+                {"GPU"},
+                {"MODE"},
+                {"NODES"},
+                {"COMING"},
+                {"MIN"},
+                {"MAX"},
+                {"PRICE/HOUR"},
+                {"STATE"}});
   const std::vector<PoolCount> counts = CountPools(live.snapshot, live.pools);
   for (const PoolCount& count : counts) {
     const cluster::NodePool& pool = *count.pool;
+    if (!live.selection.Takes(pool.meta)) continue;
     const State state = StateOf(pool, live.snapshot.catalogue(), now);
     const int64_t price = cluster::MilliPriceOf(pool);
     // "-" would mean that the pool has no GPU.
@@ -90,10 +98,6 @@ Printout ReportPools(const LiveCluster& live, Time now) {
     const std::string nodes = count.going == 0
                                   ? fmt::to_string(count.nodes)
                                   : fmt::format("{} ({} going)", count.nodes, count.going);
-    out.table.AddRow({pool.meta.name, known ? GpuText(pool.gpu) : "?",
-                      known ? ModeText(pool.gpu) : "?", nodes, fmt::to_string(count.coming),
-                      fmt::to_string(pool.min), fmt::to_string(pool.max),
-                      price == 0 ? "-" : PriceText(price), state.Text()});
     JsonObject entry{{"name", pool.meta.name},
                      {"gpu", JsonObject{{"model", pool.gpu.model},
                                         {"product", pool.gpu.product},
@@ -112,7 +116,12 @@ Printout ReportPools(const LiveCluster& live, Time now) {
                      {"failures", pool.failures}};
     if (!state.until.empty() && pool.closed_until)
       entry["closedUntil"] = FormatTime(*pool.closed_until);
-    out.json.push_back(std::move(entry));
+    out.Add({"nodepool/" + pool.meta.name,
+             {{pool.meta.name, known ? GpuText(pool.gpu) : "?", known ? ModeText(pool.gpu) : "?",
+               nodes, fmt::to_string(count.coming), fmt::to_string(pool.min),
+               fmt::to_string(pool.max), price == 0 ? "-" : PriceText(price), state.Text()}},
+             std::move(entry),
+             CreatedOf(pool.meta)});
   }
   return out;
 }

@@ -62,15 +62,15 @@ TEST_F(PoolReportTest, CountsExistingLeavingAndExpectedNodes) {
   Node("c", "a100-spot").meta.annotations[std::string(controllers::kRemoval)] = "{}";
   Node("d", "none");
   const Printout out = Report();
-  EXPECT_EQ(out.table.ToString(100),
-            "NAME       GPU            MODE  NODES        COMING  MIN  MAX  PRICE  STATE\n"
-            "a100-spot  8 x A100-80GB  mig   2 (1 going)  2       0    20   12.25  ready\n");
-  ASSERT_EQ(out.json.size(), 1U);
-  EXPECT_EQ(out.json[0].at("nodes"), 2);
-  EXPECT_EQ(out.json[0].at("going"), 1);
-  EXPECT_EQ(out.json[0].at("coming"), 2);
-  EXPECT_EQ(out.json[0].at("pricePerHour"), 12.25);
-  EXPECT_EQ(out.json[0].at("gpu").at("count"), 8);
+  EXPECT_EQ(out.Table().ToString(100),
+            "NAME       GPU            MODE  NODES        COMING  MIN  MAX  PRICE/HOUR  STATE\n"
+            "a100-spot  8 x A100-80GB  mig   2 (1 going)  2       0    20   12.25       ready\n");
+  ASSERT_EQ(out.ToJson().size(), 1U);
+  EXPECT_EQ(out.ToJson()[0].at("nodes"), 2);
+  EXPECT_EQ(out.ToJson()[0].at("going"), 1);
+  EXPECT_EQ(out.ToJson()[0].at("coming"), 2);
+  EXPECT_EQ(out.ToJson()[0].at("pricePerHour"), 12.25);
+  EXPECT_EQ(out.ToJson()[0].at("gpu").at("count"), 8);
 }
 
 TEST_F(PoolReportTest, ShowsWhyPoolDoesNotGrow) {
@@ -85,17 +85,17 @@ TEST_F(PoolReportTest, ShowsWhyPoolDoesNotGrow) {
   mute.closed_until = kNow - std::chrono::minutes(4);
   mute.conditions = {{controllers::kPoolReady, "False", "ScaleFailed", "timeout"}};
   const Printout out = Report();
-  EXPECT_EQ(out.table.ToString(),
-            R"(NAME   GPU  MODE  NODES  COMING  MIN  MAX  PRICE  STATE
-new    -    -     0      0       0    20   -      unknown: no autoscaler has looked at it
-late   -    -     0      0       0    20   -      closed until 16:04 UTC: 2 nodes did not come
-wrong  -    -     0      0       0    20   -      invalid: spec.gpu.model: unknown
-mute   -    -     0      0       0    20   -      failing: timeout
+  EXPECT_EQ(out.Table().ToString(),
+            R"(NAME   GPU  MODE  NODES  COMING  MIN  MAX  PRICE/HOUR  STATE
+new    -    -     0      0       0    20   -           unknown: no autoscaler has looked at it
+late   -    -     0      0       0    20   -           closed until 16:04 UTC: 2 nodes did not come
+wrong  -    -     0      0       0    20   -           invalid: spec.gpu.model: unknown
+mute   -    -     0      0       0    20   -           failing: timeout
 )");
-  EXPECT_EQ(out.json[1].at("state"), "closed");
-  EXPECT_EQ(out.json[1].at("closedUntil"), "1970-02-11T16:04:00Z");
-  EXPECT_EQ(out.json[1].at("why"), "2 nodes did not come");
-  EXPECT_FALSE(out.json[2].as_object().contains("closedUntil"));
+  EXPECT_EQ(out.ToJson()[1].at("state"), "closed");
+  EXPECT_EQ(out.ToJson()[1].at("closedUntil"), "1970-02-11T16:04:00Z");
+  EXPECT_EQ(out.ToJson()[1].at("why"), "2 nodes did not come");
+  EXPECT_FALSE(out.ToJson()[2].as_object().contains("closedUntil"));
 }
 
 TEST_F(PoolReportTest, ShowsRecordedNodeShapeOrUnknown) {
@@ -104,29 +104,33 @@ TEST_F(PoolReportTest, ShowsRecordedNodeShapeOrUnknown) {
   pool.learns = true;
   pool.gpu_specified = false;
   pool.conditions = {{controllers::kPoolReady, "False", controllers::kNoTemplate, "no node"}};
-  EXPECT_EQ(Report().table.ToString(),
-            "NAME       GPU  MODE  NODES  COMING  MIN  MAX  PRICE  STATE\n"
-            "a100-spot  ?    ?     0      4       0    20   12.25  no template: has no node yet to "
-            "learn from: give spec.cpu and spec.memory (and spec.gpu), or one node\n");
-  EXPECT_EQ(Report().json[0].at("state"), "no template");
-  for (const char* key : {"learned", "learnt"}) EXPECT_EQ(Report().json[0].at(key), false) << key;
+  EXPECT_EQ(
+      Report().Table().ToString(),
+      "NAME       GPU  MODE  NODES  COMING  MIN  MAX  PRICE/HOUR  STATE\n"
+      "a100-spot  ?    ?     0      4       0    20   12.25       no template: has no node yet to "
+      "learn from: give spec.cpu and spec.memory (and spec.gpu), or one node\n");
+  EXPECT_EQ(Report().ToJson()[0].at("state"), "no template");
+  for (const char* key : {"learned", "learnt"})
+    EXPECT_EQ(Report().ToJson()[0].at(key), false) << key;
   EXPECT_EQ(NowOf(CountPools(Snapshot(), pools_).at(0), kNow).closed, "")
       << "its minimum is expected";
   pool.resources = {{"cpu", Quantity::FromValue(8)}, {"memory", Quantity::FromValue(8)}};
   pool.gpu.product = "NVIDIA-H100-80GB-HBM3";
   pool.gpu.count = 8;
-  EXPECT_EQ(Report().table.ToString(),
-            "NAME       GPU                        MODE   NODES  COMING  MIN  MAX  PRICE  STATE\n"
-            "a100-spot  8 x NVIDIA-H100-80GB-HBM3  whole  0      4       0    20   12.25  ready\n")
+  EXPECT_EQ(
+      Report().Table().ToString(),
+      "NAME       GPU                        MODE   NODES  COMING  MIN  MAX  PRICE/HOUR  STATE\n"
+      "a100-spot  8 x NVIDIA-H100-80GB-HBM3  whole  0      4       0    20   12.25       ready\n")
       << "the autoscaler has not recorded its node yet";
-  for (const char* key : {"learned", "learnt"}) EXPECT_EQ(Report().json[0].at(key), true) << key;
+  for (const char* key : {"learned", "learnt"})
+    EXPECT_EQ(Report().ToJson()[0].at(key), true) << key;
 }
 
 TEST_F(PoolReportTest, EscapesControlCharactersAndFitsColumns) {
   Spot().conditions = {
       {controllers::kPoolReady, "False", "Invalid", "\x1b[2J" + std::string(200, 'x')}};
   Node("a", "a100-spot").meta.deleted = kNow;
-  const std::string text = Report().table.ToString(100);
+  const std::string text = Report().Table().ToString(100);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_THAT(text, HasSubstr("invalid: ?[2Jxx"));
   for (const std::string_view line : Split(text, '\n')) EXPECT_LE(DisplayWidth(line), 100U);
@@ -154,9 +158,9 @@ TEST_F(PoolReportTest, ReportsInvalidPoolWithoutAutoscaler) {
   wrong.gpu = fine.gpu;
   wrong.gpu.model = "X100";
   const Printout out = Report();
-  EXPECT_EQ(out.json[0].at("state"), "unknown");
-  EXPECT_EQ(out.json[1].at("state"), "invalid");
-  EXPECT_EQ(out.json[1].at("why"),
+  EXPECT_EQ(out.ToJson()[0].at("state"), "unknown");
+  EXPECT_EQ(out.ToJson()[1].at("state"), "invalid");
+  EXPECT_EQ(out.ToJson()[1].at("why"),
             "NodePool wrong: spec.gpu.model: 'X100' is not in the catalogue: add it to the "
             "catalogue file (docs/catalogue.md)");
 }

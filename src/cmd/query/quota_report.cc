@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "base/text.h"
 #include "controllers/quota_rules.h"
 #include "controllers/quota_status.h"
 #include "quota/ledger.h"
@@ -210,6 +211,7 @@ void AddQuota(quota::Ledger& ledger, size_t account, const std::vector<std::stri
   const std::string name = NameOf(balance, account);
   const std::vector<std::string> victims = VictimsOf(ledger, account);
   JsonObject resources;
+  std::vector<std::vector<std::string>> lines;
   for (const ResourceId id : NamedBy(terms)) {
     const auto text = [&](Amount amount) { return quota::TextOf(id, amount); };
     const auto named = [&](const quota::Amounts& amounts) {
@@ -219,10 +221,10 @@ void AddQuota(quota::Ledger& ledger, size_t account, const std::vector<std::stri
     Loans& loans = all_loans.try_emplace(id, balance, id).first->second;
     const auto from = loans.BorrowedFrom(account), to = loans.LentTo(account);
     const Amount guaranteed = controllers::GuaranteedOf(balance, account, id);
-    out.table.AddRow({name, cluster::ResourceName(id), named(terms.min), named(terms.max),
-                      text(balance.used(account).Get(id)), text(guaranteed),
-                      PartsText(balance, id, from), PartsText(balance, id, to),
-                      VictimsText(victims)});
+    lines.push_back({name, cluster::ResourceName(id), named(terms.min), named(terms.max),
+                     text(balance.used(account).Get(id)), text(guaranteed),
+                     PartsText(balance, id, from), PartsText(balance, id, to),
+                     VictimsText(victims)});
     const auto quantity = [&](Amount amount) {
       return Json(quota::QuantityOf(id, amount).ToString());
     };
@@ -245,25 +247,36 @@ void AddQuota(quota::Ledger& ledger, size_t account, const std::vector<std::stri
     problems.emplace_back(problem);
     out.warnings.push_back(fmt::format("{}: {}", name, problem));
   }
-  out.json.push_back(JsonObject{
-      {"kind", terms.quota->composite ? cluster::kCompositeQuota : cluster::kElasticQuota},
-      {"namespace", terms.quota->meta.ns},
-      {"name", terms.quota->meta.name},
-      {"namespaces", std::move(namespaces)},
-      {"resources", std::move(resources)},
-      {"overQuota", std::move(next)},
-      {"problems", std::move(problems)}});
+  const cluster::ElasticQuota& quota = *terms.quota;
+  const std::string_view kind = quota.composite ? cluster::kCompositeQuota : cluster::kElasticQuota;
+  out.Add({ToLower(std::string(kind)) + "/" + quota.Key(), std::move(lines),
+           JsonObject{{"kind", kind},
+                      {"namespace", quota.meta.ns},
+                      {"name", quota.meta.name},
+                      {"namespaces", std::move(namespaces)},
+                      {"resources", std::move(resources)},
+                      {"overQuota", std::move(next)},
+                      {"problems", std::move(problems)}},
+           CreatedOf(quota.meta)});
 }
 
 }  // namespace
 
 Printout ReportQuotas(const LiveCluster& live, Time) {
-  Printout out{TextTable({"QUOTA", "RESOURCE", "MIN", "MAX", "USED", "GUARANTEED", "BORROWED FROM",
-                          "LENT TO", "NEXT TO GO"})};
+  Printout out({{"QUOTA"},
+                {"RESOURCE"},
+                {"MIN"},
+                {"MAX"},
+                {"USED"},
+                {"GUARANTEED"},
+                {"BORROWED FROM"},
+                {"LENT TO"},
+                {"FIRST TO BE EVICTED"}});
   quota::Ledger ledger = quota::LedgerOf(live.quotas, live.snapshot, live.pods, live.charges);
   const auto problems = controllers::ProblemsInForce(ledger.balance());
   AllLoans loans;
   for (size_t account = 0; account < ledger.balance().size(); ++account) {
+    if (!live.selection.Takes(ledger.balance().terms(account).quota->meta)) continue;
     AddQuota(ledger, account, problems[account], loans, out);
   }
   return out;

@@ -56,8 +56,8 @@ TEST_F(QuotaReportTest, ShowsLendersAndBorrowers) {
   Pods("a", 6, "nvidia.com/mig-1g.10gb");
   Pods("b", 1, "nvidia.com/mig-1g.10gb");
   EXPECT_EQ(
-      Report().table.ToString(),
-      R"(QUOTA  RESOURCE                   MIN  MAX  USED  GUARANTEED  BORROWED FROM  LENT TO       NEXT TO GO
+      Report().Table().ToString(),
+      R"(QUOTA  RESOURCE                   MIN  MAX  USED  GUARANTEED  BORROWED FROM  LENT TO       FIRST TO BE EVICTED
 a/eq   nos.nebuly.com/gpu-memory  40   70   60    55          20 (c/eq 20)   -             a/p5, a/p4
 b/eq   nos.nebuly.com/gpu-memory  10   -    10    13          -              -             -
 c/eq   nos.nebuly.com/gpu-memory  30   -    0     41          -              20 (a/eq 20)  -
@@ -74,26 +74,27 @@ TEST_F(QuotaReportTest, DistinguishesBothKindsWithSameName) {
   Pods("a", 2, "nvidia.com/mig-1g.10gb");
   const Printout report = Report();
   EXPECT_EQ(
-      report.table.ToString(),
-      R"(QUOTA             RESOURCE                   MIN  MAX  USED  GUARANTEED  BORROWED FROM                      LENT TO       NEXT TO GO
+      report.Table().ToString(),
+      R"(QUOTA             RESOURCE                   MIN  MAX  USED  GUARANTEED  BORROWED FROM                      LENT TO       FIRST TO BE EVICTED
 b/eq (composite)  nos.nebuly.com/gpu-memory  10   -    0     20          -                                  10 (a/eq 10)  -
 a/eq              nos.nebuly.com/gpu-memory  0    -    20    0           20 (b/eq (composite) 10, b/eq 10)  -             a/p1, a/p0
 b/eq              nos.nebuly.com/gpu-memory  10   -    0     20          -                                  10 (a/eq 10)  -
 )");
-  EXPECT_THAT(WriteJson(report.json), HasSubstr("{\"b/eq (composite)\":\"10\",\"b/eq\":\"10\"}"));
+  EXPECT_THAT(WriteJson(report.ToJson()),
+              HasSubstr("{\"b/eq (composite)\":\"10\",\"b/eq\":\"10\"}"));
 }
 
 TEST_F(QuotaReportTest, FitsHundredColumnsAndJsonIsComplete) {
   for (const char* ns : {"team-one", "team-two", "team-three"}) Quota(ns, "30");
   Pods("team-one", 8, "nvidia.com/mig-1g.10gb");
   const Printout out = Report();
-  const std::string text = out.table.ToString(100);
+  const std::string text = out.Table().ToString(100);
   for (size_t at = 0; at < text.size();) {
     const size_t end = text.find('\n', at);
     EXPECT_LE(DisplayWidth(std::string_view(text).substr(at, end - at)), 100U);
     at = end + 1;
   }
-  const std::string json = WriteJson(out.json);
+  const std::string json = WriteJson(out.ToJson());
   EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"team-three/eq":"25","team-two/eq":"25"})"));
   EXPECT_THAT(json, HasSubstr(R"("lentTo":{"team-one/eq":"25"})"));
   EXPECT_THAT(json, HasSubstr(R"("overQuota":["team-one/p7","team-one/p6","team-one/p5")"));
@@ -103,10 +104,10 @@ TEST_F(QuotaReportTest, ParentLendsItsOwnPart) {
   Quota("org", "100");
   Quota("team-a", "40", "", "org/eq");
   Pods("team-a", 9, "nvidia.com/mig-1g.10gb");
-  EXPECT_EQ(*Find(Report().json[1], "resources", "nos.nebuly.com/gpu-memory", "borrowedFrom"),
+  EXPECT_EQ(*Find(Report().ToJson()[1], "resources", "nos.nebuly.com/gpu-memory", "borrowedFrom"),
             Json(JsonObject{{"org/eq", "50"}}));
   Quota("team-b", "30", "", "org/eq");
-  const std::string json = WriteJson(Report().json);
+  const std::string json = WriteJson(Report().ToJson());
   EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"team-b/eq":"25","org/eq":"25"})"));
   const std::string to_a = R"("lentTo":{"team-a/eq":"25"})";
   EXPECT_NE(json.find(to_a), json.rfind(to_a)) << "of org and of team-b: " << json;
@@ -119,7 +120,7 @@ TEST_F(QuotaReportTest, BorrowingThroughParentNamesOriginalLenders) {
   Quota("team-b", "20", "", "org/eq");
   Quota("other", "60");
   Pods("team-a", 6, "nvidia.com/mig-1g.10gb");
-  const std::string json = WriteJson(Report().json);
+  const std::string json = WriteJson(Report().ToJson());
   // 20 from team-b, and 20 that org borrows.
   EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"team-b/eq":"20","other/eq":"20"})"));
   EXPECT_THAT(json, HasSubstr(R"("borrowedFrom":{"other/eq":"20"})"));
@@ -128,7 +129,7 @@ TEST_F(QuotaReportTest, BorrowingThroughParentNamesOriginalLenders) {
 
 TEST_F(QuotaReportTest, LimitBoundsGuaranteedAmount) {
   const auto guaranteed = [&](const std::string& ns) {
-    for (const Json& quota : Report().json) {
+    for (const Json& quota : Report().ToJson()) {
       if (FindString(quota, "namespace") != ns) continue;
       return std::string(FindString(quota, "resources", "nos.nebuly.com/gpu-memory", "guaranteed"));
     }
@@ -148,7 +149,7 @@ TEST_F(QuotaReportTest, NextVictimHasLowestPriority) {
   auto important = std::make_shared<cluster::Pod>(*pods_.back());
   important->priority = 1000;
   pods_.back() = important;  // a/p2, the youngest
-  EXPECT_THAT(Report().table.ToString(), HasSubstr("a/p1, a/p2"));
+  EXPECT_THAT(Report().Table().ToString(), HasSubstr("a/p1, a/p2"));
 }
 
 }  // namespace

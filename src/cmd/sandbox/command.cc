@@ -51,7 +51,7 @@ struct SandboxFlags {
   std::string cluster_file, workload = "demo", kubeconfig, catalogue;
   uint16_t port = 0;
   std::optional<uint16_t> dashboard_port;
-  double speed = 1;
+  double speed = 10;
   uint64_t seed = 1;
   double run_seconds = 0;
   Duration hold_after = controllers::PartitionerConfig().hold_after;
@@ -142,6 +142,29 @@ Result<sim::Workload> ReadWorkload(const SandboxFlags& flags,
   return sim::ReadWorkload(text, NameOfFile(file));
 }
 
+constexpr auto kMinute = std::chrono::minutes(1);
+constexpr int64_t kDemandFrom = 3;  // minutes after the start: the scripted part is over
+
+// Submits what arrives in this minute after the start, and so on, for ever.
+void SubmitMinute(sim::World& world, const std::shared_ptr<const sim::TeamsDemand>& demand,
+                  Time started, int64_t minute) {
+  for (const sim::PodSpec& pod : demand->Minute(minute)) {
+    world.Submit(pod, started + minute * kMinute + pod.arrival);
+  }
+  world.At(started + (minute + 1) * kMinute,
+           [&world, demand, started, minute] { SubmitMinute(world, demand, started, minute + 1); });
+}
+
+void StartDemand(sim::World& world, const SandboxFlags& flags,
+                 const std::vector<sim::NodeSpec>& nodes, const gpu::Catalogue& catalogue,
+                 Time started) {
+  auto demand =
+      std::make_shared<const sim::TeamsDemand>(GpusOf(nodes, /*dra=*/false, catalogue), flags.seed);
+  for (const Json& object : demand->Objects()) world.Submit(object, started);
+  const Time from = started + kDemandFrom * kMinute;
+  world.At(from, [&world, demand, started] { SubmitMinute(world, demand, started, kDemandFrom); });
+}
+
 // Pods would wait for ever where nothing serves their claims.
 Status CheckClaims(const SandboxFlags& flags, const std::vector<sim::NodeSpec>& nodes,
                    const sim::Workload& workload) {
@@ -216,6 +239,8 @@ struct Session {
   Time started;
   Interrupt& interrupt;
   SandboxTelemetry& telemetry;
+  size_t first_gpu = 0;  // of the view
+  bool quit = false;
 
   ViewModel Model(double reached) const {
     ViewModel model = Observe(world, started);
@@ -224,7 +249,7 @@ struct Session {
     model.hint = fmt::format("dashboard: {}   {}", telemetry.Url(), hint);
     return model;
   }
-  bool Over() const { return interrupt.Requested() || !std::cout.good(); }
+  bool Over() const { return quit || interrupt.Requested() || !std::cout.good(); }
 };
 
 // Runs until Ctrl-C or for the requested time. `each_tick` receives the speed reached. Returns the
@@ -249,12 +274,32 @@ double Live(const Session& session, const std::function<void(double reached)>& e
   return last;
 }
 
-void RunOnTerminal(const Session& session, bool colours) {
+// Keys that have been pressed: arrows and pages scroll through the GPUs, q ends the sandbox.
+void PressKeys(Keys& keys, Session& session) {
+  constexpr size_t kPage = 10;
+  for (int key = keys.Wait({}); key != kNoKey; key = keys.Wait({})) {
+    size_t& first = session.first_gpu;
+    if (key == 'q' || key == 'Q') session.quit = true;
+    if (key == kDown || key == 'j') ++first;
+    if (key == kUp || key == 'k') first -= std::min<size_t>(first, 1);
+    if (key == kPageDown) first += kPage;
+    if (key == kPageUp) first -= std::min(first, kPage);
+    if (key == kHome) first = 0;
+  }
+}
+
+void RunOnTerminal(Session& session, bool colours) {
   double reached = 0;
   {
     FullScreen screen;
+    Keys keys;
     reached = Live(session, [&](double now) {
-      screen.Draw(RenderFrame(session.Model(now), TerminalSize(), colours));
+      PressKeys(keys, session);
+      ViewModel model = session.Model(now);
+      if (!model.gpus.empty())
+        session.first_gpu = std::min(session.first_gpu, model.gpus.size() - 1);
+      model.first_gpu = session.first_gpu;
+      screen.Draw(RenderFrame(model, TerminalSize(), colours));
     });
   }
   std::cout << RenderFrame(session.Model(reached), TerminalSize(), false);
@@ -317,6 +362,7 @@ Status RunSandbox(const SandboxFlags& flags) {
   kube::Client client(world.api());
   NOS_RETURN_IF_ERROR(sim::DefineQuotas(client));
   for (const sim::Arrival& arrival : workload) world.Submit(arrival.object, started + arrival.at);
+  if (flags.workload == "demo") StartDemand(world, flags, nodes, catalogue, started);
   auto serving = sim::ServeApi(world.api(), flags.published ? "0.0.0.0" : "127.0.0.1", flags.port,
                                std::chrono::minutes(1),
                                flags.published ? sim::Reach::kPublished : sim::Reach::kThisMachine);
@@ -339,7 +385,7 @@ Status RunSandbox(const SandboxFlags& flags) {
   NOS_ASSIGN(const auto telemetry,
              ServeDashboard(world, flags, std::filesystem::absolute(path).parent_path()));
   Interrupt interrupt(kubeconfig->path());
-  const Session session{
+  Session session{
       world, flags,
       // In a container the file is out of the user's reach.
       flags.published

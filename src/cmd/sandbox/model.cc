@@ -11,6 +11,9 @@
 #include "cluster/objects.h"
 #include "cluster/resources.h"
 #include "cmd/cli/gpu_sharing_mode.h"
+#include "cmd/telemetry/read_cluster.h"
+#include "controllers/quota_status.h"
+#include "quota/ledger.h"
 
 namespace nos::cmd {
 namespace {
@@ -147,6 +150,40 @@ DecisionRow RowOf(const controllers::ScalingDecision& decision, Time started) {
   return row;
 }
 
+DecisionRow RowOf(const sim::EvictionChecker::Eviction& eviction, Time started) {
+  // "NAME-OF-SCHEDULER: preempting to accommodate ...": there is one scheduler here.
+  const size_t colon = eviction.message.find(": ");
+  const std::string why =
+      colon == std::string::npos ? eviction.message : eviction.message.substr(colon + 2);
+  return {eviction.at - started, eviction.pod, {}, {}, "evicted, " + why};
+}
+
+// The GPU resources of each quota, in the order of names.
+std::vector<QuotaRow> Quotas(sim::World& world) {
+  kube::Client client(world.api());
+  const auto quotas = ListQuotas(client);
+  if (!quotas.ok() || quotas->empty()) return {};
+  const auto snapshot =
+      cluster::ClusterSnapshot::Build(world.Nodes(), world.Pods(), world.catalogue());
+  quota::Ledger ledger = quota::LedgerOf(*quotas, snapshot, world.Pods(), {});
+  const quota::Balance& balance = ledger.balance();
+  std::vector<QuotaRow> rows;
+  for (size_t account = 0; account < balance.size(); ++account) {
+    const quota::Terms& terms = balance.terms(account);
+    for (const auto& [id, min] : terms.min.entries()) {
+      const std::string resource = cluster::ResourceName(id);
+      if (resource.find('/') == std::string::npos) continue;  // cpu, memory
+      const quota::Amount borrowed = balance.BorrowedBy(account, id);
+      rows.push_back({terms.quota->meta.ns, resource.substr(resource.find('/') + 1),
+                      quota::TextOf(id, balance.used(account).Get(id)),
+                      quota::TextOf(id, controllers::GuaranteedOf(balance, account, id)),
+                      borrowed > 0 ? quota::TextOf(id, borrowed) : ""});
+    }
+  }
+  std::ranges::sort(rows, {}, &QuotaRow::name);
+  return rows;
+}
+
 std::vector<PoolRow> Pools(sim::World& world) {
   std::map<std::string, int> going;
   const auto nodes = world.Nodes();
@@ -194,13 +231,17 @@ ViewModel Observe(sim::World& world, Time started) {
       model.decisions.push_back(RowOf(decision, started));
     }
   }
+  for (const sim::EvictionChecker::Eviction& eviction : world.evictions()) {
+    model.decisions.push_back(RowOf(eviction, started));
+  }
   if (world.autoscaler() != nullptr) {
     for (const controllers::ScalingDecision& decision : world.autoscaler()->decisions()) {
       model.decisions.push_back(RowOf(decision, started));
     }
-    std::ranges::stable_sort(model.decisions, {}, &DecisionRow::at);
   }
+  std::ranges::stable_sort(model.decisions, {}, &DecisionRow::at);
   model.pools = Pools(world);
+  model.quotas = Quotas(world);
   return model;
 }
 

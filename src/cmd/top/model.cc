@@ -1,4 +1,4 @@
-#include "cmd/query/top_model.h"
+#include "cmd/top/model.h"
 
 #include <fmt/format.h>
 

@@ -82,9 +82,15 @@ TopRows RowsOf(const TopModel& model, const TopOptions& options);
 // The same as JSON for programs: {"at","overview","nodes":[..],"pods":[..]}, as in the API.
 Json TopJson(const TopModel& model, const TopOptions& options);
 
+// The selected row, as an index into TopRows::gpus or TopRows::pods: the pages shown contain it.
+struct TopCursor {
+  std::optional<size_t> gpu{}, pod{};
+};
+
 // A whole frame: at most `size.lines` lines of at most `size.columns` characters, each followed by
 // '\n'. `note` is the second line.
-std::string RenderTop(const TopRows& rows, ViewSize size, bool colour, std::string_view note);
+std::string RenderTop(const TopRows& rows, ViewSize size, bool colour, std::string_view note,
+                      const TopCursor& cursor = {});
 
 // "1g.5gb", "2 x 3g.20gb, gpu-memory": requests of a pod record, without cpu and memory.
 std::string AsksOf(const Json& pod);

@@ -10,8 +10,9 @@
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/query/telemetry_client.h"
-#include "cmd/query/top_model.h"
 #include "cmd/terminal.h"
+#include "cmd/top/model.h"
+#include "cmd/top/screen.h"
 
 namespace nos::cmd {
 namespace {
@@ -20,8 +21,8 @@ constexpr int kMaxPages = 50;
 constexpr const char* kPageSize = "1000";
 constexpr BackOff kPauses{std::chrono::seconds(1), std::chrono::seconds(30)};
 constexpr Duration kForever = std::chrono::hours(24);
-constexpr std::string_view kHint =
-    "q quits; sort by: s state, n name, u utilization, m memory, a age";
+constexpr const char* kDecisionsShown = "200";
+constexpr std::chrono::milliseconds kDecisionsSince = std::chrono::hours(24);
 
 struct TopFlags {
   TelemetryFlags telemetry;
@@ -53,7 +54,7 @@ Status Load(TelemetryClient& client, const std::string& ns, TopModel& model, std
 class LiveTop {
  public:
   LiveTop(TelemetryClient& client, TopModel& model, const TopOptions& options, bool colours)
-      : client_(client), model_(model), options_(options), colours_(colours) {}
+      : client_(client), model_(model), ns_(options.ns), colours_(colours), screen_(options.sort) {}
 
   // Runs until the user quits.
   void Run() {
@@ -81,11 +82,13 @@ class LiveTop {
         const auto data = ParseJson(event->data);
         if (!data.ok()) continue;
         const bool goes_on = model_.Apply(event->name, *data);
+        if (event->name == "quotas") quotas_ = *data;
+        if (event->name == "decision") decisions_read_ = false;
         if (loaded && goes_on) continue;
         // Events from the first one on are applied again to the new state.
-        const Status read = Load(client_, options_.ns, model_, note_);
+        const Status read = Load(client_, ns_, model_, note_);
         if (!read.ok()) note_ = read.message();
-        if (note_.empty()) note_ = kHint;
+        decisions_read_ = quotas_read_ = false;
         if (!read.ok()) return false;
         loaded = true;
       }
@@ -101,29 +104,67 @@ class LiveTop {
     return true;
   }
 
+  // Decisions of the last day, newest first.
+  Status ReadDecisions() {
+    Query query{
+        {"kind", "decision"},
+        {"from", std::to_string(std::max<int64_t>(0, model_.at() - kDecisionsSince.count()))},
+        {"limit", kDecisionsShown}};
+    if (!ns_.empty()) query.emplace_back("namespace", ns_);
+    NOS_ASSIGN(const Json answer, client_.Get("history", query));
+    std::vector<Json> events;
+    if (const Json* found = Find(answer, "events"); found != nullptr && found->is_array()) {
+      events.assign(found->get_array().begin(), found->get_array().end());
+    }
+    std::ranges::reverse(events);
+    decisions_ = HistoryRows(events, JsonObject());
+    std::ranges::reverse(decisions_);
+    return Status::Ok();
+  }
+
+  // Reads what only the view in force shows.
+  void ReadForView() {
+    Status read;
+    if (screen_.view() == TopView::kDecisions && !std::exchange(decisions_read_, true)) {
+      read = ReadDecisions();
+    }
+    if (screen_.view() == TopView::kQuotas && !std::exchange(quotas_read_, true)) {
+      Query query;
+      if (!ns_.empty()) query.emplace_back("namespace", ns_);
+      auto quotas = client_.Get("quotas", query);
+      if (quotas.ok()) quotas_ = std::move(*quotas);
+      read = quotas.status();
+    }
+    if (!read.ok()) note_ = read.message();
+  }
+
+  TopData Data() const {
+    return {RowsOf(model_, {ns_, screen_.sort()}), decisions_, quotas_, model_.at()};
+  }
+
   void Draw() {
-    screen_.Draw(RenderTop(RowsOf(model_, options_), TerminalSize(), colours_, note_));
+    ReadForView();
+    terminal_.Draw(screen_.Render(Data(), TerminalSize(), colours_, note_));
   }
 
   void Wait(Duration at_most) {
-    const char key = keys_.Wait(at_most);
-    if (key == 'q' || key == 'Q' || interrupt_.Requested()) ended_ = true;
-    if (key == 's') options_.sort = TopSort::kState;
-    if (key == 'n') options_.sort = TopSort::kName;
-    if (key == 'u') options_.sort = TopSort::kUtilization;
-    if (key == 'm') options_.sort = TopSort::kMemory;
-    if (key == 'a') options_.sort = TopSort::kAge;
+    const int key = keys_.Wait(at_most);
+    if (interrupt_.Requested() || !screen_.Press(key, Data())) ended_ = true;
   }
 
   TelemetryClient& client_;
   TopModel& model_;
-  TopOptions options_;
+  const std::string ns_;
   const bool colours_;
-  std::string note_ = std::string(kHint);
+  std::string note_;  // a problem
   bool ended_ = false;
+  bool decisions_read_ = false, quotas_read_ = false;
+  std::vector<HistoryRow> decisions_;
+  Json quotas_;
+  TopScreen screen_;
   Interrupt interrupt_{""};
   Keys keys_;
-  FullScreen screen_;
+  FullScreen terminal_;
 };
 
 int Run(const TopFlags& flags) {

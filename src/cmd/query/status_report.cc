@@ -1,0 +1,202 @@
+#include "cmd/query/status_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/table.h"
+#include "controllers/quota_rules.h"
+#include "quota/ledger.h"
+#include "scheduling/pod_state.h"
+
+namespace nos::cmd {
+namespace {
+
+// Pending for longer than this needs somebody's attention.
+constexpr Duration kLongWait = std::chrono::minutes(10);
+
+std::string Counted(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+void AddPods(const LiveCluster& live, Time now, ClusterStatus& status) {
+  using Key = std::tuple<std::string, std::string, std::string>;  // namespace, requests, reason
+  std::map<Key, WaitingGroup> groups;
+  size_t long_waits = 0;
+  for (const auto& pod : live.pods) {
+    const std::string requests = GpuRequestsText(*pod);
+    if (requests.empty() || pod->Finished()) continue;
+    if (!pod->node_name.empty()) {
+      ++(pod->phase == "Running" ? status.running : status.starting);
+      continue;
+    }
+    if (!scheduling::IsPending(*pod)) continue;
+    ++status.pending;
+    Why why = WhyOf(*pod);
+    if (scheduling::IsGated(*pod)) {
+      why = {"SchedulingGated", "waits for its scheduling gates: " + pod->scheduling_gates.front() +
+                                    (pod->scheduling_gates.size() > 1 ? " and others" : "")};
+    }
+    const Duration age = now - pod->meta.created;
+    if (age >= kLongWait) ++long_waits;
+    WaitingGroup& group = groups[{pod->meta.ns, requests, why.reason}];
+    ++group.pods;
+    if (group.pods > 1 && age <= group.longest) continue;
+    const size_t pods = group.pods;
+    group = {pod->meta.ns, requests, why.reason, why.message, pod->meta.name, pods, age};
+  }
+  for (auto& [key, group] : groups) status.waiting.push_back(std::move(group));
+  std::ranges::stable_sort(status.waiting, std::greater<>(), &WaitingGroup::longest);
+  if (long_waits > 0) {
+    status.attention.push_back(fmt::format("{} pending for more than {}",
+                                           Counted(long_waits, "pod"), FormatAge(kLongWait)));
+  }
+}
+
+void AddNodes(const LiveCluster& live, ClusterStatus& status) {
+  std::set<size_t> nodes;
+  std::map<size_t, size_t> unreported;  // GPUs
+  for (const ListedGpu& listed : ListedGpus(live)) {
+    nodes.insert(listed.node);
+    status.gpus.Add(*listed.gpu);
+    if (listed.managed && !listed.gpu->reported) ++unreported[listed.node];
+  }
+  status.nodes = nodes.size();
+  for (const size_t index : nodes) {
+    const cluster::NodeInfo& info = live.snapshot.node(index);
+    const cluster::Node& node = *info.node;
+    const cluster::Condition* ready = cluster::FindCondition(node.conditions, "Ready");
+    if (ready != nullptr && ready->status != "True") {
+      status.attention.push_back(
+          fmt::format("node {} is not ready: {}", node.meta.name,
+                      ready->message.empty() ? ready->reason : ready->message));
+    }
+    if (node.unschedulable) {
+      status.attention.push_back(fmt::format("node {} is cordoned", node.meta.name));
+    }
+    if (const auto found = unreported.find(index); found != unreported.end()) {
+      status.attention.push_back(fmt::format("no agent reports {} of node {}",
+                                             Counted(found->second, "GPU"), node.meta.name));
+    }
+    if (live.unmanaged.contains(node.meta.name)) continue;
+    for (const std::string& problem : info.gpus.problems) {
+      status.attention.push_back(fmt::format("node {}: {}", node.meta.name, problem));
+    }
+  }
+}
+
+void AddQuotas(const LiveCluster& live, ClusterStatus& status) {
+  quota::Ledger ledger = quota::LedgerOf(live.quotas, live.snapshot, live.pods, live.charges);
+  const quota::Balance& balance = ledger.balance();
+  const auto problems = controllers::ProblemsInForce(balance);
+  std::set<std::string_view> pending;  // namespaces
+  for (const WaitingGroup& group : status.waiting) pending.insert(group.ns);
+  status.quotas = balance.size();
+  for (size_t account = 0; account < balance.size(); ++account) {
+    const quota::Terms& terms = balance.terms(account);
+    bool borrows = false, below = false;
+    for (const auto& [resource, min] : terms.min.entries()) {
+      borrows = borrows || balance.BorrowedBy(account, resource) > 0;
+      below = below || balance.used(account).Get(resource) < min;
+    }
+    const bool waits = std::ranges::any_of(
+        terms.namespaces, [&](const std::string& ns) { return pending.contains(ns); });
+    if (borrows) ++status.borrowing;
+    if (below && waits) ++status.below_min;
+    for (const std::string& problem : problems[account]) {
+      status.attention.push_back(fmt::format("quota {}: {}", terms.quota->Key(), problem));
+    }
+  }
+}
+
+}  // namespace
+
+ClusterStatus StatusOf(const LiveCluster& live, Time now) {
+  ClusterStatus status;
+  AddPods(live, now, status);
+  AddNodes(live, status);
+  AddQuotas(live, status);
+  const Printout plans = ReportPlans(live, now);
+  status.repartitioning =
+      static_cast<size_t>(std::ranges::count_if(plans.objects(), [](const PrintedObject& plan) {
+        return FindString(plan.json, "state") != "applied";
+      }));
+  return status;
+}
+
+std::string ToText(const ClusterStatus& status, size_t width, size_t groups) {
+  std::string text;
+  const auto add = [&](std::string_view name, const std::string& value) {
+    text += Truncate(Printable(fmt::format("{:<9}{}", name, value)), width) + "\n";
+  };
+  add("GPUs", fmt::format("{} on {}: {} without pods, {} of the slots used", status.gpus.gpus,
+                          Counted(status.nodes, "node"), status.gpus.gpus - status.gpus.with_pods,
+                          status.gpus.UsedText()));
+  add("", status.repartitioning == 0
+              ? "no GPU is being repartitioned"
+              : Counted(status.repartitioning, "GPU") +
+                    (status.repartitioning == 1 ? " is" : " are") + " being repartitioned");
+  std::string pods = fmt::format("{} running", status.running);
+  if (status.starting > 0) pods += fmt::format(", {} starting", status.starting);
+  pods += fmt::format(", {} pending", status.pending);
+  if (!status.waiting.empty()) {
+    pods += fmt::format(" (longest {})", FormatAge(status.waiting.front().longest));
+  }
+  add("Pods", pods);
+  if (status.quotas > 0) {
+    add("Quotas", fmt::format("{}: {} borrow, {} with pending pods below their min", status.quotas,
+                              status.borrowing, status.below_min));
+  }
+  if (!status.waiting.empty()) {
+    TextTable table({"PODS", "NAMESPACE", "REQUEST", "LONGEST", "OLDEST", "WHY"});
+    for (size_t i = 0; i < std::min(groups, status.waiting.size()); ++i) {
+      const WaitingGroup& group = status.waiting[i];
+      table.AddRow({fmt::to_string(group.pods), group.ns, group.requests, FormatAge(group.longest),
+                    group.oldest, group.message.empty() ? "-" : group.message});
+    }
+    text += "\nPENDING, longest first\n" + table.ToString(width);
+    if (status.waiting.size() > groups) {
+      text += fmt::format("and {} more; nos get pods lists all\n",
+                          Counted(status.waiting.size() - groups, "group"));
+    }
+  }
+  text += "\nNEEDS ATTENTION\n";
+  if (status.attention.empty()) text += "nothing\n";
+  for (const std::string& sentence : status.attention) {
+    text += Truncate(Printable(sentence), width) + "\n";
+  }
+  return text;
+}
+
+Json ToJson(const ClusterStatus& status) {
+  JsonArray waiting;
+  for (const WaitingGroup& group : status.waiting) {
+    waiting.push_back(JsonObject{{"namespace", group.ns},
+                                 {"pods", group.pods},
+                                 {"requests", group.requests},
+                                 {"longestSeconds", ToSeconds(group.longest)},
+                                 {"oldest", group.oldest},
+                                 {"reason", group.reason},
+                                 {"why", group.message}});
+  }
+  const double gpus = static_cast<double>(std::max<size_t>(1, status.gpus.gpus));
+  return JsonObject{
+      {"nodes", status.nodes},
+      {"gpus", JsonObject{{"total", status.gpus.gpus},
+                          {"withoutPods", status.gpus.gpus - status.gpus.with_pods},
+                          {"used", status.gpus.known ? Json(status.gpus.used / gpus) : Json()},
+                          {"repartitioning", status.repartitioning}}},
+      {"pods", JsonObject{{"running", status.running},
+                          {"starting", status.starting},
+                          {"pending", status.pending}}},
+      {"quotas", JsonObject{{"total", status.quotas},
+                            {"borrowing", status.borrowing},
+                            {"belowMinWithPendingPods", status.below_min}}},
+      {"waiting", std::move(waiting)},
+      {"attention", JsonArray(status.attention.begin(), status.attention.end())}};
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,34 @@
+// Output of `nos status`: a cluster's GPUs, pods and quotas on one screen. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cmd/query/get_report.h"
+
+namespace nos::cmd {
+
+// Pending pods of one namespace with the same requests and the same reason.
+struct WaitingGroup {
+  std::string ns, requests, reason, message;  // `message` is that of the oldest pod
+  std::string oldest;                         // its name
+  size_t pods = 0;
+  Duration longest{};
+};
+
+struct ClusterStatus {
+  size_t nodes = 0;
+  GpuSums gpus;
+  size_t running = 0, starting = 0, pending = 0;  // pods that request GPUs
+  size_t repartitioning = 0;                      // GPUs whose plan is not applied yet
+  size_t quotas = 0, borrowing = 0, below_min = 0;
+  std::vector<WaitingGroup> waiting;   // longest first
+  std::vector<std::string> attention;  // one sentence each
+};
+
+ClusterStatus StatusOf(const LiveCluster& live, Time now);
+// Lines of at most `width` characters; at most `groups` groups of pending pods.
+std::string ToText(const ClusterStatus& status, size_t width, size_t groups);
+Json ToJson(const ClusterStatus& status);
+
+}  // namespace nos::cmd
