@@ -61,7 +61,7 @@ struct PoolRow {
 // Use of an elastic quota, of one resource.
 struct QuotaRow {
   std::string name, resource;  // "research", "gpu-memory"
-  std::string used, guaranteed, borrowed;  // amounts; `borrowed` is "" for none
+  std::string used, min, borrowed;  // amounts; `borrowed` is "" for none
 };
 
 struct ViewModel {

@@ -64,7 +64,7 @@ until_there 'this help' "$work/terminal"
 printf '?5' >&3
 until_there 'repartitioned GPUs of Node' "$work/terminal"
 printf '6' >&3
-until_there 'no elastic quota' "$work/terminal"
+until_there 'research/quota' "$work/terminal"
 printf '2\r' >&3
 until_there 'Esc goes back' "$work/terminal"
 printf '\033[B\033/node-2\r' >&3

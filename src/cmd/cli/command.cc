@@ -36,16 +36,16 @@ std::string UnknownCommand(const CLI::App& root, std::string path,
   return "";
 }
 
-// The command that the words name if it only groups others, and no word follows: null otherwise.
-const CLI::App* BareGroup(const CLI::App& root, const std::vector<std::string>& words) {
+// True if the words name a command that only groups others, and no word follows.
+bool IsBareGroup(const CLI::App& root, const std::vector<std::string>& words) {
   const CLI::App* at = &root;
   for (const std::string& word : words) {
     const auto named = at->get_subcommands(
         [&](const CLI::App* command) { return command->check_name(word); });
-    if (named.empty()) return nullptr;
+    if (named.empty()) return false;
     at = named.front();
   }
-  return at->get_require_subcommand_min() > 0 ? at : nullptr;
+  return at->get_require_subcommand_min() > 0;
 }
 
 // True if all output was written. A closed pipe counts as success: its reader has read enough.
@@ -162,10 +162,7 @@ int Run(const Program& program, int argc, char** argv) {
     std::cerr << unknown << " (try --help)\n";
     return kExitUsage;
   }
-  if (const CLI::App* group = BareGroup(root, words)) {
-    std::cout << group->help();
-    return 0;
-  }
+  if (IsBareGroup(root, words)) words.emplace_back("--help");
   std::reverse(words.begin(), words.end());  // CLI11 expects reverse order
   try {
     root.parse(std::move(words));

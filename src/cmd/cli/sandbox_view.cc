@@ -72,12 +72,11 @@ std::string PoolLine(const PoolRow& pool) {
                      pool.name, pool.nodes, pool.coming, pool.going, pool.min, pool.max, pool.cost);
 }
 
-// "QUOTAS  research 260 of 240 gpu-memory, borrows 20   production 120 of 240 gpu-memory"
+// "QUOTAS   production 120 of 200 gpu-memory   research 260 of 200 gpu-memory, borrows 60"
 std::string QuotaLine(const std::vector<QuotaRow>& quotas) {
   std::string text = "QUOTAS";
   for (const QuotaRow& quota : quotas) {
-    text +=
-        fmt::format("   {} {} of {} {}", quota.name, quota.used, quota.guaranteed, quota.resource);
+    text += fmt::format("   {} {} of {} {}", quota.name, quota.used, quota.min, quota.resource);
     if (!quota.borrowed.empty()) text += ", borrows " + quota.borrowed;
   }
   return text;

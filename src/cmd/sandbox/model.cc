@@ -12,7 +12,6 @@
 #include "cluster/resources.h"
 #include "cmd/cli/gpu_sharing_mode.h"
 #include "cmd/telemetry/read_cluster.h"
-#include "controllers/quota_status.h"
 #include "quota/ledger.h"
 
 namespace nos::cmd {
@@ -175,8 +174,7 @@ std::vector<QuotaRow> Quotas(sim::World& world) {
       if (resource.find('/') == std::string::npos) continue;  // cpu, memory
       const quota::Amount borrowed = balance.BorrowedBy(account, id);
       rows.push_back({terms.quota->meta.ns, resource.substr(resource.find('/') + 1),
-                      quota::TextOf(id, balance.used(account).Get(id)),
-                      quota::TextOf(id, controllers::GuaranteedOf(balance, account, id)),
+                      quota::TextOf(id, balance.used(account).Get(id)), quota::TextOf(id, min),
                       borrowed > 0 ? quota::TextOf(id, borrowed) : ""});
     }
   }

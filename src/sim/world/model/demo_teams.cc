@@ -79,7 +79,7 @@ std::vector<PodSpec> TeamsDemand::Minute(int64_t minute) const {
   }
   const auto serving = static_cast<int>(std::lround(gpus * daylight * (first_half ? 0.1 : 0.5)));
   for (int i = 1; i <= serving; ++i) {
-    add(kProduction, fmt::format("serve-{}-{}", minute, i), random.Below(3) == 0 ? 3 : 1,
+    add(kProduction, fmt::format("serve-{}-{}", minute, i), random.Below(6) == 0 ? 3 : 1,
         seconds(120));
   }
   if (phase == kCycle - 1) {
