@@ -60,7 +60,7 @@ struct PoolRow {
 
 // Use of an elastic quota, of one resource.
 struct QuotaRow {
-  std::string name, resource;  // "research", "gpu-memory"
+  std::string name, resource;       // "research", "gpu-memory"
   std::string used, min, borrowed;  // amounts; `borrowed` is "" for none
 };
 

@@ -4,7 +4,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
-#include "cmd/audit/audit.h"
+#include "cmd/audit/cluster_audit.h"
 
 namespace nos::cmd {
 namespace {

@@ -40,8 +40,8 @@ std::string UnknownCommand(const CLI::App& root, std::string path,
 bool IsBareGroup(const CLI::App& root, const std::vector<std::string>& words) {
   const CLI::App* at = &root;
   for (const std::string& word : words) {
-    const auto named = at->get_subcommands(
-        [&](const CLI::App* command) { return command->check_name(word); });
+    const auto named =
+        at->get_subcommands([&](const CLI::App* command) { return command->check_name(word); });
     if (named.empty()) return false;
     at = named.front();
   }

@@ -9,7 +9,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cluster/snapshot.h"
-#include "cmd/audit/audit.h"
+#include "cmd/audit/cluster_audit.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"

@@ -1,4 +1,4 @@
-#include "cmd/audit/audit.h"
+#include "cmd/audit/cluster_audit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
