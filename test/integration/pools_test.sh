@@ -80,7 +80,7 @@ assert plan["growth"]["served"] == 0
 assert [left["name"] for left in plan["growth"]["leftOut"]] == ["other"]
 EOF
 call 0 "$nos" get pools -f "$work/full.yaml" -f "$work/pool.yaml"
-grep -qxF "a100  1 x A100-40GB  mig   2      0       0    4    3.5    ready" "$work/out" ||
+grep -qxF "a100  1 x A100-40GB  mig   2      0       0    4    3.5         ready" "$work/out" ||
   fail "pools of a dump are shown"
 sed 's/^metadata: .*/metadata: {name: bad}/; s/  max: 4/  max: 4\n  min: 9/' "$work/pool.yaml" >"$work/bad.yaml"
 call 0 "$nos" get pools -f "$work/full.yaml" -f "$work/pool.yaml" -f "$work/bad.yaml"
