@@ -21,8 +21,8 @@ constexpr int64_t kLatest = 9'999'999'999'999;  // in the year 2286
 constexpr size_t kMaxParameter = 1000;
 constexpr size_t kMaxNamed = 30;  // namespaces in one request that have to be asked about
 constexpr Duration kUnaskedStreamLimit = std::chrono::minutes(1);
-// Smaller answers gain nothing; compression of larger ones takes more time than it saves.
-constexpr size_t kMinGzip = 2000, kMaxGzip = size_t{2} << 20;
+// Smaller answers gain nothing; larger ones would hold a thread for seconds.
+constexpr size_t kMinGzip = 2000, kMaxGzip = size_t{256} << 20;
 
 // Returns freed memory to the system, because a past state is large and the thread would keep it.
 struct GiveBackMemory {
@@ -48,15 +48,31 @@ std::set<std::string> NamespacesNamed(const net::Target& target,
   return names;
 }
 
-void Shrink(const net::HttpRequest& request, net::HttpResponse& response) {
-  const std::string accepted(request.Header("accept-encoding"));
-  if (response.stream != nullptr || response.body.size() < kMinGzip ||
-      response.body.size() > kMaxGzip || accepted.find("gzip") == std::string::npos) {
-    return;
+// RFC 9110, 12.5.3: "br, gzip;q=0.5". A weight of 0 refuses, and "gzip" has precedence over "*".
+bool AcceptsGzip(std::string_view accepted) {
+  bool any = false;
+  for (const std::string_view each : Split(accepted, ',')) {
+    const auto parts = Split(each, ';');
+    const std::string coding = ToLower(Trim(parts[0]));
+    if (coding != "gzip" && coding != "*") continue;
+    bool refused = false;
+    for (size_t i = 1; i < parts.size(); ++i) {
+      const std::string weight = ToLower(Trim(parts[i]));
+      refused = weight.starts_with("q=") && ParseDouble(weight.substr(2)).value_or(0) <= 0;
+    }
+    if (coding == "gzip") return !refused;
+    any = !refused;
   }
+  return any;
+}
+
+void Shrink(const net::HttpRequest& request, net::HttpResponse& response) {
+  const size_t size = response.body.size();
+  if (response.stream != nullptr || size < kMinGzip || size > kMaxGzip) return;
+  response.headers.emplace_back("Vary", "Accept-Encoding");
+  if (!AcceptsGzip(request.Header("accept-encoding"))) return;
   response.body = Gzip(response.body, 1);
   response.headers.emplace_back("Content-Encoding", "gzip");
-  response.headers.emplace_back("Vary", "Accept-Encoding");
 }
 
 }  // namespace

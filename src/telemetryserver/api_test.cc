@@ -151,6 +151,43 @@ TEST_F(ApiTest, ReadersSeeOnlyTheirNamespaces) {
   Get("/api/v1/gpus", 401);
 }
 
+TEST_F(ApiTest, CompressesLargeAnswersForClientsThatAcceptIt) {
+  Fill();
+  const std::string plain = Ask("/api/v1/gpus").body;
+  ASSERT_GT(plain.size(), 2000U);
+  const auto encoding = [](const net::HttpResponse& response) {
+    for (const auto& [name, value] : response.headers) {
+      if (name == "Content-Encoding") return value;
+    }
+    return std::string();
+  };
+  for (const char* accepted : {"gzip", "br, GZIP;q=0.5", "gzip, deflate, br", "*", "*;q=0, gzip"}) {
+    const auto response = Ask("/api/v1/gpus", "GET", "", {{"accept-encoding", accepted}});
+    EXPECT_EQ(encoding(response), "gzip") << accepted;
+    EXPECT_LT(response.body.size(), plain.size() / 2);
+    EXPECT_EQ(Gunzip(response.body, plain.size()).value_or(std::string()), plain) << accepted;
+  }
+  for (const char* accepted :
+       {"", "br", "gzip;q=0", "gzip; q=0.0, *", "x-gzip2", "identity, *;q=0"}) {
+    const auto response = Ask("/api/v1/gpus", "GET", "", {{"accept-encoding", accepted}});
+    EXPECT_EQ(encoding(response), "") << accepted;
+    EXPECT_EQ(response.body, plain) << accepted;
+  }
+  EXPECT_EQ(encoding(Ask("/api/v1/session", "GET", "", {{"accept-encoding", "gzip"}})), "")
+      << "too small to gain";
+}
+
+// The layouts of 40 nodes in 100 minutes have some megabytes.
+TEST_F(ApiTest, CompressesAnswersOfMegabytes) {
+  Report({250, 8, 7}, 0, 1);
+  const auto response =
+      Ask("/api/v1/history?kind=layout&limit=10000", "GET", "", {{"accept-encoding", "gzip"}});
+  const auto text = Gunzip(response.body, size_t{1} << 30);
+  ASSERT_TRUE(text.ok()) << text.status().ToString();
+  EXPECT_GT(text->size(), size_t{2} << 20);
+  EXPECT_LT(response.body.size(), text->size() / 4);
+}
+
 TEST_F(ApiTest, AnswersInvalidRequestsWithErrors) {
   Get("/api/v1/gpus", 404);  // no report has arrived yet
   Fill();

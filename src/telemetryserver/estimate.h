@@ -12,7 +12,8 @@
 // placed pod runs as long as similar pods did.
 //
 // Affinity, taints and quotas are ignored: a pod that they keep pending starts later than
-// estimated.
+// estimated. A pod with scheduling gates, or one that no node can ever take according to its
+// scheduler, has no estimate and takes no place.
 #pragma once
 
 #include <map>
@@ -26,6 +27,8 @@ namespace nos::telemetryserver {
 inline constexpr std::string_view kByPlan = "plan", kByReclaim = "reclaim", kByHistory = "history";
 inline constexpr std::string_view kNoHistory = "no history";
 inline constexpr std::string_view kTooMany = "too many pods wait";
+inline constexpr std::string_view kGated = "scheduling gates hold the pod";
+inline constexpr std::string_view kNoNode = "no node of the cluster can ever run the pod";
 // Maximum number of estimated pods, in order; minimum number of runs that form a history.
 inline constexpr size_t kMaxEstimated = 100, kMinRuns = 3;
 

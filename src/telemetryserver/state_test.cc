@@ -35,15 +35,76 @@ TEST_F(StateTest, SharesCoverAllSlots) {
   const Shares shares = Now();
   EXPECT_EQ(shares.gpus, 4);
   EXPECT_EQ(shares.slots, 32);
-  // The GPU has 8 slots: 6 are held, one is a free slice, and one fits no slice.
+  // The GPU has 8 slots: 6 are held; 1g.10gb fits into the others if the free slice gives way.
   EXPECT_DOUBLE_EQ(shares.allocated, 6.0 / 8);
-  EXPECT_DOUBLE_EQ(shares.free, 1.0 / 8);
-  EXPECT_DOUBLE_EQ(shares.fragmented, 1.0 / 8);
+  EXPECT_DOUBLE_EQ(shares.free, 2.0 / 8);
+  EXPECT_DOUBLE_EQ(shares.fragmented, 0);
+  EXPECT_DOUBLE_EQ(shares.empty, 0);
   EXPECT_DOUBLE_EQ(shares.stranded, 0);
   ASSERT_TRUE(shares.used.has_value());
   EXPECT_DOUBLE_EQ(shares.measured, shares.allocated);
   EXPECT_GT(*shares.used, 0);
   EXPECT_LT(*shares.used, shares.allocated);
+}
+
+// A GPU without pods is repartitioned in a second, whatever its layout: only slots beside pods can
+// be fragmented.
+TEST_F(StateTest, EmptyGpuIsFreeForEveryProfile) {
+  const auto gpu = [](int64_t index, const std::string& health, JsonArray instances) {
+    return Json{{"index", index},
+                {"gpu", "GPU-e" + std::to_string(index)},
+                {"product", "NVIDIA A100-SXM4-40GB"},
+                {"memory", 40'960},
+                {"slots", 8},
+                {"mig", true},
+                {"health", health},
+                {"instances", std::move(instances)}};
+  };
+  const auto instance = [](const std::string& profile, int64_t start, int64_t size,
+                           JsonArray holders) {
+    return Json{{"id", start},        {"instance", "MIG-" + profile + std::to_string(start)},
+                {"profile", profile}, {"start", start},
+                {"size", size},       {"holders", std::move(holders)}};
+  };
+  const JsonArray held{{{"namespace", "a"}, {"pod", "p"}}};
+  const auto layout = [&](const std::string& node, JsonArray gpus) {
+    Apply({{"kind", "layout"},
+           {"at", telemetry::kReportStart},
+           {"node", node},
+           {"mode", "mig"},
+           {"gpus", std::move(gpus)}});
+  };
+  layout("empty", JsonArray{gpu(0, "", JsonArray{instance("7g.40gb", 0, 8, {})}), gpu(1, "", {})});
+  layout("used",
+         JsonArray{
+             gpu(2, "", JsonArray{instance("3g.20gb", 0, 4, held), instance("3g.20gb", 4, 4, {})}),
+             gpu(3, "", {}), gpu(4, "Xid 79", {})});
+  const auto pending = [&](const std::string& name, const std::string& profile, Json reason) {
+    Json record = telemetry::PodRecord(telemetry::kReportStart, "a", name, "pending",
+                                       "nvidia.com/mig-" + profile);
+    record.get_object()["reason"] = std::move(reason);
+    Apply(std::move(record));
+  };
+  EXPECT_DOUBLE_EQ(Now().empty, 24.0 / 40);
+  EXPECT_EQ(Now().empty_gpus, 3);
+  EXPECT_EQ(Now().empty_nodes, 1);
+  EXPECT_DOUBLE_EQ(Now().stranded, 8.0 / 40);
+  EXPECT_EQ(Now().models.front().memory, 40'960);
+  pending("small", "1g.5gb", "Unschedulable");
+  EXPECT_DOUBLE_EQ(Now().fragmented, 1.0 / 40) << "3 of 4 slots beside 3g.20gb take 1g.5gb";
+  EXPECT_DOUBLE_EQ(Now().free, 27.0 / 40);
+  Apply({{"kind", "removed"},
+         {"at", telemetry::kReportStart + 1},
+         {"what", "pod"},
+         {"id", FindString(telemetry::PodRecord(0, "a", "small", "", ""), "uid")}});
+  pending("large", "7g.40gb", "Unschedulable");
+  EXPECT_DOUBLE_EQ(Now().fragmented, 4.0 / 40);
+  EXPECT_DOUBLE_EQ(Now().free, 24.0 / 40);
+  pending("large", "7g.40gb", "SchedulingGated");
+  EXPECT_DOUBLE_EQ(Now().fragmented, 0) << "no scheduler looks for room for it";
+  pending("large", "1g.10gb", "SchedulingGated");
+  pending("other", "1g.12gb", "Unschedulable");
+  EXPECT_DOUBLE_EQ(Now().fragmented, 0) << "the model has no such profile";
 }
 
 TEST_F(StateTest, FreeSliceWithoutDemandIsFragmented) {
@@ -84,14 +145,19 @@ TEST_F(StateTest, MpsGpuCountsLikeMigGpu) {
                              {"instances", JsonArray{share(0, 20, "p"), share(40, 10, "")}}}}}});
   EXPECT_EQ(Now().slots, 16);
   EXPECT_DOUBLE_EQ(Now().allocated, (6.0 + 4) / 16);
-  EXPECT_DOUBLE_EQ(Now().free, (1.0 + 4) / 16);
+  EXPECT_DOUBLE_EQ(Now().free, (2.0 + 4) / 16);
   EXPECT_EQ(state_.SlicesOf("a", "p").size(), 1U);
   Apply(
       telemetry::PodRecord(telemetry::kReportStart, "a", "waits", "pending", "nvidia.com/gpu-5gb"));
-  EXPECT_DOUBLE_EQ(Now().free, 2.0 / 16) << "the rest of the GPU; the free share has another size";
+  EXPECT_DOUBLE_EQ(Now().free, (2.0 + 4) / 16)
+      << "the rest of the GPU and the free share, which gives way";
   Apply(telemetry::PodRecord(telemetry::kReportStart, "a", "large", "pending",
-                             "nvidia.com/gpu-10gb"));
-  EXPECT_DOUBLE_EQ(Now().free, 4.0 / 16);
+                             "nvidia.com/gpu-15gb"));
+  Apply({{"kind", "removed"},
+         {"at", telemetry::kReportStart + 1},
+         {"what", "pod"},
+         {"id", FindString(telemetry::PodRecord(0, "a", "waits", "", ""), "uid")}});
+  EXPECT_DOUBLE_EQ(Now().free, (2.0 + 3) / 16) << "15 of 20 GiB";
   Apply({{"kind", "gpu"},
          {"at", telemetry::kReportStart},
          {"gpu", "GPU-s"},
@@ -128,7 +194,7 @@ TEST_F(StateTest, TimeSlicedGpuCountsByItsSlots) {
                              {"switches", switches}}}}});
   EXPECT_EQ(Now().slots, 24);
   EXPECT_DOUBLE_EQ(Now().allocated, (6.0 + 4) / 24);
-  EXPECT_DOUBLE_EQ(Now().free, (1.0 + 4 + 8) / 24);
+  EXPECT_DOUBLE_EQ(Now().free, (2.0 + 4 + 8) / 24);
   Apply(telemetry::PodRecord(telemetry::kReportStart, "a", "waits", "pending",
                              "nvidia.com/mig-4g.20gb"));
   EXPECT_DOUBLE_EQ(Now().free, 8.0 / 24)

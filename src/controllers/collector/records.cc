@@ -10,6 +10,7 @@
 #include "dra/device_index.h"
 #include "gpu/product.h"
 #include "quota/standing.h"
+#include "scheduling/reasons.h"
 
 namespace nos::controllers {
 namespace {
@@ -55,6 +56,12 @@ void AddRequests(const dra::ResourceClaim& claim, dra::DeviceCounts& to) {
 
 // The reason why the pod is pending, or why it ended.
 void AddReason(const cluster::Pod& pod, JsonObject& record) {
+  if (pod.node_name.empty() && !pod.scheduling_gates.empty()) {
+    const scheduling::Reason gated = scheduling::SchedulingGated(pod);
+    record["reason"] = gated.code;
+    record["message"] = gated.message;
+    return;
+  }
   const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
   const bool waits = scheduled != nullptr && scheduled->status != "True";
   record["reason"] = waits ? scheduled->reason : pod.reason;

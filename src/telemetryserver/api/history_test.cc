@@ -189,6 +189,24 @@ TEST_F(ApiTest, FiltersHistoryByNode) {
   EXPECT_EQ(count("kind=layout&node=other"), 0U);
 }
 
+TEST_F(ApiTest, BriefHistoryHasOnlyReadinessOfNodes) {
+  Fill();
+  const Json node{{"kind", "node"},        {"at", telemetry::kReportStart},
+                  {"node", "n"},           {"ready", false},
+                  {"schedulable", true},   {"allocatable", {{"cpu", 8}, {"memory", 1000}}},
+                  {"labels", {{"a", "b"}}}};
+  ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 2, {node})).status.ok());
+  ASSERT_TRUE(recorder_->Settle().ok());
+  const auto events = [&](const std::string& query) {
+    return *Find(Get("/api/v1/history?" + query), "events");
+  };
+  const Json brief{
+      {"kind", "node"}, {"at", telemetry::kReportStart}, {"node", "n"}, {"ready", false}};
+  EXPECT_EQ(events("kind=node&brief=true"), Json(JsonArray{brief}));
+  EXPECT_NE(Find(events("kind=node").get_array()[0], "allocatable"), nullptr);
+  EXPECT_EQ(events("kind=layout&brief=true"), events("kind=layout"));
+}
+
 TEST_F(ApiTest, ListsRepeatedEventOnce) {
   Fill();
   const auto event = [](int64_t count, telemetry::Millis at) {

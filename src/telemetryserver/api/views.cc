@@ -232,13 +232,15 @@ std::string OverviewJson(const State& state, const gpu::Catalogue& catalogue, te
   json.Key("measured").Number(shares.measured);
   json.Key("free").Number(shares.free).Key("fragmented").Number(shares.fragmented);
   json.Key("stranded").Number(shares.stranded);
+  json.Key("empty").Number(shares.empty).Key("empty_gpus").Number(shares.empty_gpus);
+  json.Key("empty_nodes").Number(shares.empty_nodes);
   json.Key("pods").Value(Json(JsonObject(pods.begin(), pods.end())));
   json.Key("seconds_to_slice").Number(shares.seconds_to_slice.value_or(kNoValue));
   json.Key("nodes").Number(static_cast<int64_t>(state.nodes().size()));
   json.Key("stale_nodes").Number(stale_nodes).Key("models").Begin('[');
   for (const ModelShare& model : shares.models) {
     json.Begin('{').Key("product").Text(model.product).Key("gpus").Number(model.gpus);
-    json.Key("allocated").Number(model.allocated).End('}');
+    json.Key("allocated").Number(model.allocated).Key("memory").Number(model.memory).End('}');
   }
   json.End(']').End('}');
   return std::move(json.text());

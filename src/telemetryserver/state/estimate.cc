@@ -1,11 +1,13 @@
 #include "telemetryserver/estimate.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
 
+#include "base/text.h"
 #include "gpu/modes.h"
 #include "gpu/shares.h"
 
@@ -15,6 +17,39 @@ namespace {
 constexpr std::string_view kWholeGpu = "nvidia.com/gpu";
 constexpr telemetry::Millis kNever = INT64_MAX;
 constexpr size_t kMaxAsked = 16;  // slices per pod
+
+// Begin the words of kube-scheduler and nos about nodes that no end of a pod and no repartitioning
+// makes suitable.
+constexpr std::array<std::string_view, 4> kRefusedForGood = {
+    "node(s) didn't match Pod's node affinity/selector", "node(s) had untolerated taint",
+    "node(s) had no GPU with profile", "node(s) were not opted in to partitioning"};
+
+// True if each node is refused for good: "0/3 nodes are available: 2 node(s) had ..., 1 ...".
+bool FitsNoNode(std::string_view message) {
+  constexpr std::string_view kAvailable = " nodes are available: ";
+  const size_t at = message.find(kAvailable);
+  if (at == std::string_view::npos || !message.starts_with("0/")) return false;
+  const auto nodes = ParseInt(message.substr(2, at - 2));
+  int64_t refused = 0;
+  for (std::string_view each : Split(message.substr(at + kAvailable.size()), ',')) {
+    each = Trim(each);
+    const size_t space = each.find(' ');
+    const auto count = ParseInt(each.substr(0, space));
+    if (!count || space == std::string_view::npos) continue;  // the rest of a sentence
+    const std::string_view words = each.substr(space + 1);
+    if (std::ranges::any_of(kRefusedForGood,
+                            [&](auto known) { return words.starts_with(known); })) {
+      refused += *count;
+    }
+  }
+  return nodes && *nodes > 0 && refused >= *nodes;
+}
+
+// Why the pod cannot start whatever ends; "": it may.
+std::string_view HeldBy(const Pod& pod) {
+  if (pod.IsGated()) return kGated;
+  return FitsNoNode(FindString(pod.body, "message")) ? kNoNode : std::string_view();
+}
 
 telemetry::Millis Median(std::vector<telemetry::Millis> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -298,10 +333,12 @@ telemetry::Millis TypicalRun(const std::deque<telemetry::Millis>& runs, telemetr
 std::map<std::string, Estimate> EstimateStarts(const State& state,
                                                const gpu::Catalogue& catalogue) {
   std::vector<const Pod*> waiting;
-  for (const auto& [uid, pod] : state.pods()) {
-    if (pod.state == "pending" && pod.WantsGpu()) waiting.push_back(&pod);
-  }
   std::map<std::string, Estimate> estimates;
+  for (const auto& [uid, pod] : state.pods()) {
+    if (pod.state != "pending" || !pod.WantsGpu()) continue;
+    const std::string_view held = HeldBy(pod);
+    held.empty() ? waiting.push_back(&pod) : (void)(estimates[uid] = {0, held});
+  }
   if (waiting.empty()) return estimates;
   std::ranges::sort(waiting, {}, [](const Pod* pod) {
     return std::tuple(-pod->priority, pod->created, std::string_view(pod->uid));

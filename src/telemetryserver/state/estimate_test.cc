@@ -199,6 +199,47 @@ TEST_F(EstimateTest, FreeSlotsAreReadyAfterMedianPlanTime) {
   EXPECT_EQ(Of("never").at, 0);
 }
 
+TEST_F(EstimateTest, NoEstimateForPodThatNothingHelps) {
+  Layout({"a", ""});
+  Apply(Pod("a", "running", OfJob("train", kNow - 100'000)));
+  Apply({{"kind", "decision"},
+         {"at", kNow - 50'000},
+         {"id", "plan/1"},
+         {"type", "plan"},
+         {"state", "applied"},
+         {"took_ms", 1000}});
+  const auto waits = [&](const std::string& reason, const std::string& message) {
+    Apply(Pod("waits", "pending", {{"reason", reason}, {"message", message}}));
+    return Of("waits");
+  };
+  const Estimate soon{kNow + 1000, kByPlan};
+  const std::string selector = "node(s) didn't match Pod's node affinity/selector";
+  EXPECT_EQ(waits("Unschedulable", "0/1 nodes are available: 1 Insufficient cpu."), soon);
+  EXPECT_EQ(waits("SchedulingGated", "waiting for scheduling gates: [kueue]"),
+            (Estimate{0, kGated}));
+  EXPECT_EQ(waits("Unschedulable", "0/1 nodes are available: 1 " + selector +
+                                       ". Remedy: label node n with zone=mars"),
+            (Estimate{0, kNoNode}));
+  EXPECT_EQ(waits("Unschedulable",
+                  "0/2 nodes are available: 1 node(s) had untolerated taint "
+                  "{a: b, c}, 1 " +
+                      selector + "."),
+            (Estimate{0, kNoNode}));
+  EXPECT_EQ(waits("Unschedulable",
+                  "0/2 nodes are available: 1 Insufficient nvidia.com/mig-3g.20gb,"
+                  " 1 " +
+                      selector + "."),
+            soon)
+      << "one node may take it";
+  for (const char* other : {"", "0/x nodes are available: 1 node(s)",
+                            "0/0 nodes are available: ", "no nodes available to schedule pods"}) {
+    EXPECT_EQ(waits("Unschedulable", other), soon) << other;
+  }
+  // It takes no place from others either.
+  Apply(Pod("first", "pending", {{"created", kNow - 900'000}, {"reason", "SchedulingGated"}}));
+  EXPECT_EQ(Of("waits"), soon);
+}
+
 TEST_F(EstimateTest, SmallerPodStartsInBetween) {
   Layout({"a", "b"});
   Apply(Pod("a", "terminating", {{"ends", kNow + 10'000}}));

@@ -22,6 +22,8 @@ bool Pod::WantsGpu() const {
   });
 }
 
+bool Pod::IsGated() const { return FindString(body, "reason") == "SchedulingGated"; }
+
 double Pod::Request(std::string_view resource) const {
   for (const auto& [asked, amount] : requests) {
     if (asked == resource) return amount;

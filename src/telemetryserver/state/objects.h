@@ -34,6 +34,8 @@ struct Pod {
 
   // True if it requests GPUs or parts of GPUs.
   bool WantsGpu() const;
+  // True if scheduling gates hold it: no scheduler looks at it.
+  bool IsGated() const;
   double Request(std::string_view resource) const;  // 0: none
 };
 

@@ -1,7 +1,9 @@
 #include "telemetryserver/state/shares.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "gpu/modes.h"
@@ -24,13 +26,13 @@ struct Demand {
   std::optional<Need> typical;     // medians of pods that hold slices
   std::set<std::string> profiles;  // "1g.5gb", "10gb", requested by pending pods
   bool whole = false;              // a pending pod requests GPUs in another form
-  bool any = false;                // any pod is pending
+  bool any = false;                // any pod is pending that may be scheduled
 
-  bool Wants(const std::string& profile) const {
-    std::string dotted = profile;  // resource names contain '.' in place of '+'
-    std::ranges::replace(dotted, '+', '.');
-    return !any || profiles.contains(dotted);
+  bool Names(std::string profile) const {
+    std::ranges::replace(profile, '+', '.');  // as resource names have it
+    return profiles.contains(profile);
   }
+  bool Wants(const std::string& profile) const { return !any || Names(profile); }
 };
 
 Need Medians(std::vector<Need> needs) {
@@ -60,7 +62,7 @@ Demand DemandOf(const State& state, Shares& shares) {
     if (pod.state == "pending") ++shares.pods_pending;
     const Need need{pod.Request("cpu"), pod.Request("memory")};
     if (pod.state == "running") running.push_back(need);
-    if (pod.state != "pending") continue;
+    if (pod.state != "pending" || pod.IsGated()) continue;
     demand.any = true;
     AddWaiting(need, demand.waiting);
     for (const auto& [resource, amount] : pod.requests) {
@@ -90,20 +92,40 @@ bool IsStranded(const Node& node, const telemetry::Gpu& gpu, const Demand& deman
   return !demand.waiting.empty();
 }
 
-// True if a requested profile fits beside the GPU's instances.
-bool FitsSomething(const telemetry::Gpu& gpu, const gpu::Model* model, const Demand& demand) {
-  if (model == nullptr) return true;
-  gpu::Occupancy on(*model);
+// Number of slots that requested profiles can take beside the instances with holders, the largest
+// profile first. A model that offers no requested profile can give its slots to any other one.
+int64_t UsableSlots(const telemetry::Gpu& gpu, const gpu::Model& model, const Demand& demand) {
+  gpu::Occupancy on(model);
+  int64_t rest = model.slots();
   for (const telemetry::Instance& instance : gpu.instances) {
-    const auto profile = model->FindProfile(instance.profile);
+    if (instance.holders.empty()) continue;
+    rest -= instance.size;
+    const auto profile = model.FindProfile(instance.profile);
     // The catalogue may not contain a profile that the node uses.
-    if (!profile || !on.Add({*profile, static_cast<uint8_t>(instance.start)})) return true;
+    if (!profile || !on.Add({*profile, static_cast<uint8_t>(instance.start)})) return model.slots();
   }
-  for (size_t p = 0; p < model->profiles().size(); ++p) {
+  std::vector<gpu::ProfileId> wanted;
+  for (size_t p = 0; p < model.profiles().size(); ++p) {
     const auto id = static_cast<gpu::ProfileId>(p);
-    if (on.Copies(id) > 0 && demand.Wants(model->profile(id).name)) return true;
+    if (demand.Wants(model.profile(id).name)) wanted.push_back(id);
   }
-  return false;
+  if (wanted.empty()) return demand.whole ? 0 : rest;
+  std::ranges::sort(wanted, std::greater(),
+                    [&](gpu::ProfileId id) { return model.profile(id).slots; });
+  int64_t usable = 0;
+  for (const gpu::ProfileId id : wanted) {
+    for (auto place = on.FirstPlace(id); place && on.Add(*place); place = on.FirstPlace(id)) {
+      usable += model.profile(id).slots;
+    }
+  }
+  return usable;
+}
+
+// True if no pod holds a part of it.
+bool IsEmpty(const telemetry::Gpu& gpu) {
+  return gpu.holders.empty() && std::ranges::all_of(gpu.instances, [](const auto& instance) {
+           return instance.holders.empty();
+         });
 }
 
 class Count {
@@ -119,10 +141,14 @@ class Count {
     const int64_t slots = SlotsOf(gpu, model);
     ++shares_.gpus;
     shares_.slots += slots;
-    auto& [gpus, all, held] = models_[gpu.product];
+    auto& [gpus, all, held, memory] = models_[gpu.product];
     ++gpus;
     all += slots;
+    memory = gpu.memory;
     const double before = shares_.allocated;
+    if (IsEmpty(gpu) && !IsStranded(node, gpu, demand_)) {
+      AddEmpty(node, static_cast<double>(slots));
+    }
     gpu.slots > 0 ? AddSliced(node, gpu, static_cast<double>(slots), model)
                   : AddWhole(node, gpu, slots);
     held += shares_.allocated - before;
@@ -131,13 +157,14 @@ class Count {
   void Finish() {
     const double all = shares_.slots > 0 ? static_cast<double>(shares_.slots) : 1;
     for (double* share : {&shares_.allocated, &shares_.idle, &shares_.free, &shares_.fragmented,
-                          &shares_.stranded, &shares_.measured}) {
+                          &shares_.stranded, &shares_.measured, &shares_.empty}) {
       *share /= all;
     }
     if (shares_.measured > 0) shares_.used = used_ / all;
+    shares_.empty_nodes = std::ssize(empty_nodes_);
     for (const auto& [product, sums] : models_) {
-      const auto& [gpus, slots, held] = sums;
-      shares_.models.push_back({product, gpus, held / static_cast<double>(slots)});
+      const auto& [gpus, slots, held, memory] = sums;
+      shares_.models.push_back({product, gpus, held / static_cast<double>(slots), memory});
     }
   }
 
@@ -151,44 +178,54 @@ class Count {
   void AddWhole(const Node& node, const telemetry::Gpu& gpu, int64_t slots) {
     const auto size = static_cast<double>(slots);
     if (!gpu.holders.empty()) return AddHeld("gpu", gpu.uuid, size);
-    const bool partitioned_later =
-        (node.layout.mode == "mig" && slots > 1) || !gpu.switches.empty();
-    AddLeft(node, gpu, size, !demand_.any || demand_.whole || partitioned_later);
+    AddLeft(node, gpu, size, true);
+  }
+
+  void AddEmpty(const Node& node, double slots) {
+    shares_.empty += slots;
+    ++shares_.empty_gpus;
+    if (std::ranges::all_of(node.layout.gpus, [&](const telemetry::Gpu& gpu) {
+          return IsEmpty(gpu) && gpu.health.empty();
+        })) {
+      empty_nodes_.insert(&node);
+    }
   }
 
   // A single MPS share or time slice is not measured: it counts with the utilization of its GPU.
   void AddSliced(const Node& node, const telemetry::Gpu& gpu, double slots,
                  const gpu::Model* model) {
     const bool shared = gpu.SharedByMps(), together = shared || gpu.InTurns();
-    bool held = false;
     const double each = slots / static_cast<double>(gpu.slots);
     int64_t rest = gpu.slots;
     for (const telemetry::Instance& instance : gpu.instances) {
+      if (instance.holders.empty()) continue;
       rest -= instance.size;
-      const double size = each * static_cast<double>(instance.size);
-      if (!instance.holders.empty()) {
-        held = true;
-        AddHeld(together ? "gpu" : "instance", together ? gpu.uuid : instance.uuid, size);
-      } else {
-        AddLeft(node, gpu, size, demand_.Wants(instance.profile));
-      }
+      AddHeld(together ? "gpu" : "instance", together ? gpu.uuid : instance.uuid,
+              each * static_cast<double>(instance.size));
     }
     if (rest <= 0) return;
-    const gpu::Model* divided = shared ? &gpu::SharesOf(static_cast<int>(gpu.slots)) : model;
-    // A GPU without holders may change its sharing mode.
-    const bool wanted = RestIsWanted(gpu, divided) || (!held && !gpu.switches.empty());
-    AddLeft(node, gpu, each * static_cast<double>(rest), wanted);
+    const int64_t usable = std::min(rest, UsableOf(gpu, model));
+    AddLeft(node, gpu, each * static_cast<double>(usable), true);
+    AddLeft(node, gpu, each * static_cast<double>(rest - usable), false);
   }
 
-  // Equally partitioned GPUs are evaluated once.
-  bool RestIsWanted(const telemetry::Gpu& gpu, const gpu::Model* model) {
-    std::string layout = model == nullptr ? gpu.product : model->name();
+  // Free instances give way to requested ones, and a GPU without holders to any layout and sharing
+  // mode. Equally partitioned GPUs are evaluated once.
+  int64_t UsableOf(const telemetry::Gpu& gpu, const gpu::Model* model) {
+    if (IsEmpty(gpu)) return gpu.slots;
+    if (gpu.InTurns()) return demand_.Wants("shared") ? gpu.slots : 0;
+    if (gpu.SharedByMps()) model = &gpu::SharesOf(static_cast<int>(gpu.slots));
+    if (model == nullptr) return gpu.slots;
+    std::string layout = model->name();
     for (const telemetry::Instance& instance : gpu.instances) {
-      layout.append("/").append(instance.profile).append("@");
-      layout += static_cast<char>('0' + instance.start);
+      if (instance.holders.empty()) continue;
+      layout.append("/")
+          .append(instance.profile)
+          .append("@")
+          .append(std::to_string(instance.start));
     }
-    const auto [known, added] = wanted_.try_emplace(std::move(layout), false);
-    if (added) known->second = FitsSomething(gpu, model, demand_);
+    const auto [known, added] = usable_.try_emplace(std::move(layout), 0);
+    if (added) known->second = UsableSlots(gpu, *model, demand_);
     return known->second;
   }
 
@@ -217,9 +254,11 @@ class Count {
   Shares& shares_;
   Demand demand_;
   double used_ = 0;
-  std::unordered_map<std::string, const gpu::Model*> catalogued_;       // by product
-  std::unordered_map<std::string, bool> wanted_;                        // by model and layout
-  std::map<std::string, std::tuple<int64_t, int64_t, double>> models_;  // GPUs, slots, held
+  std::unordered_map<std::string, const gpu::Model*> catalogued_;  // by product
+  std::unordered_map<std::string, int64_t> usable_;  // slots, by model and held instances
+  std::set<const Node*> empty_nodes_;
+  // GPUs, slots, held, MiB of one GPU
+  std::map<std::string, std::tuple<int64_t, int64_t, double, int64_t>> models_;
 };
 
 }  // namespace

@@ -3,10 +3,10 @@
 //
 // A slot is held or not. The first matching rule applies to slots that are not held. Stranded: the
 // node cannot take a pod (not ready, cordoned, the GPU is unhealthy, or free CPU and memory suffice
-// neither for a pending pod nor for the typical one). Fragmented: no requested profile can use the
-// slot (a free instance of a profile that no pending pod requests, or a rest into which no
-// requested profile fits). Free: all others. While no pod is pending, every profile counts as
-// requested.
+// neither for a pending pod nor for the typical one). Fragmented: no layout beside the instances in
+// use gives the slot to a requested profile. Free: all others; some of them are on GPUs that nobody
+// uses (`empty`). While no pod is pending, every profile counts as requested; likewise on a model
+// that offers no requested profile. Pods with scheduling gates request nothing yet.
 #pragma once
 
 #include <optional>
@@ -23,11 +23,14 @@ struct ModelShare {
   std::string product;
   int64_t gpus = 0;
   double allocated = 0;
+  int64_t memory = 0;  // of one GPU, MiB
 };
 
 struct Shares {
   int64_t gpus = 0, slots = 0;
   double allocated = 0, idle = 0, free = 0, fragmented = 0, stranded = 0;  // 0..1, of all slots
+  double empty = 0;  // of all slots: on GPUs without holders, not stranded
+  int64_t empty_gpus = 0, empty_nodes = 0;
   double measured = 0;         // of all slots: held, with known utilization
   std::optional<double> used;  // sum of held slots times utilization; nullopt: not measured
   int64_t pods_pending = 0, pods_running = 0;
