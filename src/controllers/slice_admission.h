@@ -6,13 +6,15 @@
 //
 // It chooses the cheapest profile with free capacity besides pending pods, or the cheapest of all
 // if none has any: a pod's requests cannot be changed later. New pods that the caches do not show
-// yet count as placed where they were assumed here, for some seconds at most.
+// yet count as placed where they were assumed here, for some seconds at most, and only for later
+// pods of their namespace: a review may be of a pod that is never created.
 //
-// Thread-safe; handles one request at a time.
+// Thread-safe; handles one request at a time. Namespaces take turns, and none has more than a few
+// requests waiting (webhook/fair_turns.h).
 #pragma once
 
-#include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,6 +27,7 @@
 #include "base/status.h"
 #include "cluster/snapshot.h"
 #include "controllers/admission_review.h"
+#include "controllers/webhook/fair_turns.h"
 #include "scheduling/configuration.h"
 
 namespace nos::controllers {
@@ -53,8 +56,18 @@ class SliceAdmission {
   // `body` is untrusted input.
   AdmissionAnswer Review(std::string_view body);
 
+  // The number of requests that are answered or wait.
+  size_t asking() const { return turns_.inside(); }
+
  private:
+  // The cluster, and pods that were answered since it was read.
+  struct Picture {
+    cluster::ClusterSnapshot snapshot;
+    std::set<std::string> full{};  // see planning::AnswerNeed; valid for this snapshot
+  };
+
   void LookAgain();
+  Picture& PictureFor(const std::string& ns);
   Time DeadlineIn(Duration time) { return deadline_ = clock_.Now() + time; }
   // Absent: the time limit expired.
   std::optional<AdmissionVerdict> Choose(const AdmissionQuestion& question);
@@ -66,13 +79,12 @@ class SliceAdmission {
   const std::function<Cluster()> look_;
   const SliceAdmissionOptions options_;
 
-  std::atomic<int> asking_{0};
+  FairTurns turns_;
 
-  std::mutex mutex_;  // guards the rest
+  // Used by who has the turn.
   Cluster seen_;
-  cluster::ClusterSnapshot snapshot_;
-  std::set<std::string> full_;  // see planning::AnswerNeed; valid for this snapshot
-  bool assumes_ = false;        // the snapshot holds pods that are not in the caches
+  Picture picture_;
+  std::map<std::string, Picture> assumed_;  // by namespace with pods that are not in the caches
   Time looked_{}, deadline_{};
 };
 

@@ -19,15 +19,17 @@ namespace {
 // Maximum age of the snapshot, so that a burst of pods does not rebuild it for each pod.
 constexpr Duration kOldest = std::chrono::seconds(1);
 // A pod that is not in the caches by then was not created.
-constexpr Duration kMaxAssumed = std::chrono::seconds(10);
+constexpr Duration kMaxAssumedTime = std::chrono::seconds(10);
 // Together less than the timeout of API servers, which is some seconds.
 constexpr Duration kMaxLook = std::chrono::seconds(1), kMaxChoice = std::chrono::seconds(2);
 // Limit of pending pods that are considered, in the order of their names.
 constexpr size_t kMaxWaiting = 2000;
 constexpr size_t kMaxResources = 64 << 10;  // bytes of a container's resources
-constexpr int kMaxAsking = 12;              // concurrent requests: fewer than threads
-constexpr size_t kMaxReason = 1000;         // bytes
-constexpr size_t kMaxFull = 1000;           // kinds of pods that are known not to fit
+// Concurrent requests: fewer than threads, in total and of one namespace.
+constexpr size_t kMaxAsking = 12, kMaxAskingOfOne = 4;
+constexpr size_t kMaxAssumed = 100;  // namespaces
+constexpr size_t kMaxReason = 1000;  // bytes
+constexpr size_t kMaxFull = 1000;    // kinds of pods that are known not to fit
 
 std::string Escaped(std::string_view key) {  // RFC 6901
   std::string text;
@@ -92,7 +94,8 @@ SliceAdmission::SliceAdmission(const gpu::Catalogue& catalogue, const Clock& clo
       clock_(clock),
       configuration_(scheduling::DefaultConfiguration({.simulates = true})),
       look_(std::move(look)),
-      options_(options) {}
+      options_(options),
+      turns_(kMaxAsking, kMaxAskingOfOne) {}
 
 Status SliceAdmission::Ready() const {
   const Cluster now = look_();
@@ -107,13 +110,13 @@ void SliceAdmission::LookAgain() {
   if (seen_.nodes != nullptr && now >= looked_ && now - looked_ < kOldest) return;
   const Cluster cluster = look_();
   const bool same = cluster.nodes == seen_.nodes && cluster.pods == seen_.pods;
-  if (same && !(assumes_ && now - looked_ >= kMaxAssumed)) return;
+  if (same && (assumed_.empty() || now - looked_ < kMaxAssumedTime)) return;
   seen_ = cluster;
-  assumes_ = false;
+  assumed_.clear();
   DeadlineIn(kMaxLook);
-  full_.clear();
-  snapshot_ = cluster::ClusterSnapshot::Build(*seen_.nodes, *seen_.pods, catalogue_);
-  const bool whole = GivesWhole(snapshot_);
+  picture_ = {cluster::ClusterSnapshot::Build(*seen_.nodes, *seen_.pods, catalogue_)};
+  cluster::ClusterSnapshot& snapshot = picture_.snapshot;
+  const bool whole = GivesWhole(snapshot);
   std::vector<std::shared_ptr<const cluster::Pod>> waiting;
   for (const auto& pod : *seen_.pods) {
     if (waiting.size() == kMaxWaiting) break;
@@ -127,32 +130,30 @@ void SliceAdmission::LookAgain() {
   options.now = now;
   options.out_of_time = [this] { return OutOfTime(); };
   const planning::Plan plan =
-      planning::MakePlan(snapshot_, waiting, *configuration_.profiles.front().framework, options);
+      planning::MakePlan(snapshot, waiting, *configuration_.profiles.front().framework, options);
   for (const planning::PodOutcome& outcome : plan.pods) {
     if (!outcome.placed) continue;
     cluster::Pod pod = *outcome.pod;
     for (const planning::AssignedDevice& device : outcome.devices) {
       pod.promised.push_back({device.gpu, device.placement, device.model});
     }
-    (void)snapshot_.Bind(std::make_shared<const cluster::Pod>(std::move(pod)), outcome.node);
+    (void)snapshot.Bind(std::make_shared<const cluster::Pod>(std::move(pod)), outcome.node);
   }
   looked_ = clock_.Now();
 }
 
+SliceAdmission::Picture& SliceAdmission::PictureFor(const std::string& ns) {
+  const auto own = assumed_.find(ns);
+  return own == assumed_.end() ? picture_ : own->second;
+}
+
 AdmissionAnswer SliceAdmission::Review(std::string_view body) {
   if (const Status ready = Ready(); !ready.ok()) return {503, ready.message() + "\n", false};
-  // Leaves threads free for the other webhooks.
-  const struct Place {
-    explicit Place(std::atomic<int>& taken) : taken_(taken), number(++taken) {}
-    ~Place() { --taken_; }
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
-    std::atomic<int>& taken_;
-    const int number;
-  } place(asking_);
-  if (place.number > kMaxAsking) return {503, "too many pods ask by need: try again\n", false};
   const auto question = ReadAdmissionReview(body);
   if (!question.ok()) return {400, question.status().message() + "\n", false};
+  // Leaves threads free for the other webhooks, and places for other namespaces.
+  const auto turn = turns_.Take(question->ns);
+  if (turn == nullptr) return {503, "too many pods ask by need: try again\n", false};
   const std::optional<AdmissionVerdict> verdict = Choose(*question);
   if (!verdict) return {503, "there was no time to choose a slice: try again\n", false};
   return AnswerTo(*question, *verdict);
@@ -168,16 +169,16 @@ std::optional<AdmissionVerdict> SliceAdmission::Choose(const AdmissionQuestion& 
   }
   if (pod.meta.name.empty()) pod.meta.name = question.uid;  // the API server will generate one
   if (!question.ns.empty()) pod.meta.ns = question.ns;
-  const std::scoped_lock lock(mutex_);
   LookAgain();
+  Picture& picture = PictureFor(question.ns);
   DeadlineIn(kMaxChoice);
   planning::PlanOptions options;
   options.now = clock_.Now();
   options.out_of_time = [this] { return OutOfTime(); };
   const planning::NeedAnswer answer =
-      planning::AnswerNeed(pod, snapshot_, *configuration_.profiles.front().framework, options,
-                           &full_, options_.shares_need_host_ipc);
-  if (full_.size() > kMaxFull) full_.clear();
+      planning::AnswerNeed(pod, picture.snapshot, *configuration_.profiles.front().framework,
+                           options, &picture.full, options_.shares_need_host_ipc);
+  if (picture.full.size() > kMaxFull) picture.full.clear();
   if (answer.unknown) return std::nullopt;
   AdmissionVerdict verdict{.refusal = answer.refusal};
   if (!answer.warning.empty()) verdict.warnings.push_back(answer.warning);
@@ -186,10 +187,11 @@ std::optional<AdmissionVerdict> SliceAdmission::Choose(const AdmissionQuestion& 
   auto patch = PatchFor(question.object, answer.container, answer.choice->resource, reason);
   if (!patch.ok()) return AdmissionVerdict{.refusal = patch.status().message()};
   if (!answer.choice->node.empty() && !question.dry_run) {
-    assumes_ = true;
-    (void)snapshot_.Bind(
-        std::make_shared<const cluster::Pod>(planning::WithSlice(std::move(pod), answer)),
-        answer.choice->node);
+    if (assumed_.size() >= kMaxAssumed && !assumed_.contains(question.ns)) assumed_.clear();
+    (void)assumed_.try_emplace(question.ns, picture_)
+        .first->second.snapshot.Bind(
+            std::make_shared<const cluster::Pod>(planning::WithSlice(std::move(pod), answer)),
+            answer.choice->node);
   }
   verdict.warnings.push_back(fmt::format("nos: {}: {}", answer.choice->resource, reason));
   verdict.patch = std::move(patch).value();

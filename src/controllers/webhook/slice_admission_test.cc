@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <thread>
+#include <vector>
+
 #include "codec/base64.h"
 #include "codec/json.h"
 #include "codec/yaml.h"
@@ -46,18 +51,26 @@ class SliceAdmissionTest : public ::testing::Test {
            const std::string& kind = "Pod", bool dry_run = false) {
     return AskIn(admission_, pod, operation, kind, dry_run);
   }
+  Json AskFrom(const std::string& ns, const Json& pod) {
+    return AskIn(admission_, pod, "CREATE", "Pod", false, ns);
+  }
+  static std::string ReviewOf(const std::string& ns, const Json& pod, const std::string& uid,
+                              const std::string& operation = "CREATE",
+                              const std::string& kind = "Pod", bool dry_run = false) {
+    return WriteJson(JsonObject{{"apiVersion", "admission.k8s.io/v1"},
+                                {"kind", "AdmissionReview"},
+                                {"request",
+                                 {{"uid", uid},
+                                  {"kind", {{"group", ""}, {"kind", kind}}},
+                                  {"namespace", ns},
+                                  {"operation", operation},
+                                  {"dryRun", dry_run},
+                                  {"object", pod}}}});
+  }
   Json AskIn(SliceAdmission& admission, const Json& pod, const std::string& operation = "CREATE",
-             const std::string& kind = "Pod", bool dry_run = false) {
-    const Json review{{"apiVersion", "admission.k8s.io/v1"},
-                      {"kind", "AdmissionReview"},
-                      {"request",
-                       {{"uid", std::to_string(++asked_)},
-                        {"kind", {{"group", ""}, {"kind", kind}}},
-                        {"namespace", "ml"},
-                        {"operation", operation},
-                        {"dryRun", dry_run},
-                        {"object", pod}}}};
-    const auto answer = admission.Review(WriteJson(review));
+             const std::string& kind = "Pod", bool dry_run = false, const std::string& ns = "ml") {
+    const auto answer =
+        admission.Review(ReviewOf(ns, pod, std::to_string(++asked_), operation, kind, dry_run));
     EXPECT_EQ(answer.code, 200) << answer.body;
     return *Find(*ParseJson(answer.body), "response");
   }
@@ -157,6 +170,39 @@ TEST_F(SliceAdmissionTest, ForgetsPodsThatWereNotCreated) {
   EXPECT_TRUE(waits(false));
   clock_.Advance(std::chrono::seconds(10));
   EXPECT_FALSE(waits(false)) << "nobody has come";
+}
+
+TEST_F(SliceAdmissionTest, AnswersToOneNamespaceChangeNothingForOthers) {
+  const Json whole = Pod("nos.nebuly.com/need-memory: 30Gi");
+  const auto waits = [&](const std::string& ns) {
+    return WriteJson(*Find(AskFrom(ns, whole), "warnings")).find("none has") != std::string::npos;
+  };
+  EXPECT_FALSE(waits("tenant"));
+  EXPECT_TRUE(waits("tenant")) << "its own pods count";
+  EXPECT_FALSE(waits("ml")) << "they may never be created";
+}
+
+TEST_F(SliceAdmissionTest, OneNamespaceDoesNotHoldAllPlaces) {
+  // Reviews stay in the look at the cluster until `go`.
+  std::promise<void> go;
+  std::shared_future<void> may_go = go.get_future().share();
+  std::atomic<int> looks{0};
+  SliceAdmission admission(gpu::Catalogue::Builtin(), clock_, [&] {
+    if (++looks == 2) may_go.wait();  // the first look is that of Ready
+    return cluster_;
+  });
+  const Json pod = Pod("nos.nebuly.com/need-memory: 9Gi");
+  std::vector<std::future<int>> codes;
+  const auto review = [&](const std::string& ns) {
+    codes.push_back(std::async(std::launch::async,
+                               [&, ns] { return admission.Review(ReviewOf(ns, pod, "u")).code; }));
+    while (admission.asking() < codes.size()) std::this_thread::yield();
+  };
+  for (int i = 0; i < 4; ++i) review("tenant");
+  EXPECT_EQ(admission.Review(ReviewOf("tenant", pod, "u")).code, 503);
+  review("ml");
+  go.set_value();
+  for (auto& code : codes) EXPECT_EQ(code.get(), 200);
 }
 
 TEST_F(SliceAdmissionTest, SeesClusterChangesAfterOneSecond) {

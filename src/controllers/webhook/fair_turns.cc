@@ -1,0 +1,53 @@
+#include "controllers/webhook/fair_turns.h"
+
+#include <utility>
+
+namespace nos::controllers {
+
+std::unique_ptr<FairTurns::Turn> FairTurns::Take(const std::string& group) {
+  std::unique_lock lock(mutex_);
+  const auto known = groups_.find(group);
+  if (inside_ >= most_ || (known != groups_.end() && known->second.inside >= most_of_one_)) {
+    return nullptr;
+  }
+  Group& own = groups_[group];
+  ++inside_;
+  ++own.inside;
+  if (std::exchange(taken_, true)) {
+    Waiter waiter;
+    own.waiting.push_back(&waiter);
+    waiter.called.wait(lock, [&] { return waiter.has_turn; });
+  }
+  return std::make_unique<Turn>(*this, group);
+}
+
+size_t FairTurns::inside() const {
+  const std::scoped_lock lock(mutex_);
+  return inside_;
+}
+
+void FairTurns::End(const std::string& group) {
+  const std::scoped_lock lock(mutex_);
+  --inside_;
+  const auto own = groups_.find(group);
+  if (--own->second.inside == 0) groups_.erase(own);
+  CallNext(group);
+}
+
+// The first caller of the next group in the order of names.
+void FairTurns::CallNext(const std::string& after) {
+  taken_ = false;
+  auto next = groups_.upper_bound(after);
+  for (size_t i = 0; i < groups_.size(); ++i, ++next) {
+    if (next == groups_.end()) next = groups_.begin();
+    std::deque<Waiter*>& waiting = next->second.waiting;
+    if (waiting.empty()) continue;
+    taken_ = true;
+    waiting.front()->has_turn = true;
+    waiting.front()->called.notify_one();
+    waiting.pop_front();
+    return;
+  }
+}
+
+}  // namespace nos::controllers
