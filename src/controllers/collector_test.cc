@@ -172,35 +172,21 @@ TEST_F(CollectorTest, ReportsPodWhenItChanges) {
 
 // A control plane may leave out the condition, and its message does not name the gates.
 TEST_F(CollectorTest, ReportsSchedulingGates) {
-  api_.Put({
-  {"kind", "Pod"},
-      {"metadata",
-       {{"namespace", "team"},
-        {"name", "p"},
-        {"uid", "uid-p"},
-        {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
-  {
-    "spec", {
-      {"schedulingGates", JsonArray{{{"name", "kueue.x-k8s.io/admission"}}}}, {
-        "containers", JsonArray {
-          {
-            {"name", "main"}, {
-              "resources", {
-                {
-                  "limits", {{"nvidia.com/gpu", "1"}}
-                }
-              }
-            }
-          }
-        }
-      }
-    }
-  }}});
-Run();
-ASSERT_EQ(Records("pod").size(), 1u);
-EXPECT_EQ(FindString(Records("pod")[0], "reason"), "SchedulingGated");
-EXPECT_EQ(FindString(Records("pod")[0], "message"),
-          "waiting for scheduling gates: [kueue.x-k8s.io/admission]");
+  const JsonObject container{{"name", "main"},
+                             {"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}};
+  const JsonArray gates{JsonObject{{"name", "kueue.x-k8s.io/admission"}}};
+  api_.Put({{"kind", "Pod"},
+            {"metadata",
+             {{"namespace", "team"},
+              {"name", "p"},
+              {"uid", "uid-p"},
+              {"creationTimestamp", "2026-01-01T00:00:00Z"}}},
+            {"spec", {{"schedulingGates", gates}, {"containers", JsonArray{container}}}}});
+  Run();
+  ASSERT_EQ(Records("pod").size(), 1u);
+  EXPECT_EQ(FindString(Records("pod")[0], "reason"), "SchedulingGated");
+  EXPECT_EQ(FindString(Records("pod")[0], "message"),
+            "waiting for scheduling gates: [kueue.x-k8s.io/admission]");
 }
 
 TEST_F(CollectorTest, ReportsNodesAndQuotas) {
