@@ -1,24 +1,41 @@
 // The signed-in user, the chosen cluster, and the page that the address names.
-import { lazy, Suspense, useEffect, useMemo, useState, type ReactNode } from "react";
+import { lazy, Suspense, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { I18nProvider } from "react-aria-components";
 import { api } from "./api/client";
 import { Live } from "./api/live";
 import type { Session } from "./api/types";
-import { ClusterContext, OverviewContext, useLoadedOverview, useResource, type Cluster } from "./lib/data";
-import { useRoute, type Page, type Route } from "./lib/route";
+import { newBuild, reloadIfNew } from "./lib/build";
+import { ClusterContext, OverviewContext, SinceContext, useFirstData, useLoadedOverview, useResource, type Cluster } from "./lib/data";
+import { pages, useRoute, type Page, type Route } from "./lib/route";
 import { Shell } from "./ui/shell";
 import { SignIn } from "./ui/signin";
 import { Boundary, Failed, Loading } from "./ui/states";
 
-const views: Record<Page, React.LazyExoticComponent<() => ReactNode>> = {
-  overview: lazy(() => import("./pages/overview")),
-  map: lazy(() => import("./pages/map")),
-  workloads: lazy(() => import("./pages/workloads")),
-  decisions: lazy(() => import("./pages/decisions")),
-  quotas: lazy(() => import("./pages/quotas")),
-  pools: lazy(() => import("./pages/pools")),
-  "what-if": lazy(() => import("./pages/whatif")),
+type View = { default: () => ReactNode };
+const files: Record<Page, () => Promise<View>> = {
+  overview: () => import("./pages/overview"),
+  map: () => import("./pages/map"),
+  workloads: () => import("./pages/workloads"),
+  decisions: () => import("./pages/decisions"),
+  quotas: () => import("./pages/quotas"),
+  pools: () => import("./pages/pools"),
+  "what-if": () => import("./pages/whatif"),
 };
+const views = Object.fromEntries(pages.map((page) => [page, lazy(files[page])])) as Record<
+  Page, React.LazyExoticComponent<() => ReactNode>
+>;
+
+/** Loads the files of all pages while nothing else is to do: later they may be gone, with the server or its version. */
+function useAllFiles(): void {
+  useEffect(() => {
+    const load = (): void => {
+      // A page that is opened before its file has come reports the failure itself.
+      for (const page of pages) files[page]().catch(() => undefined);
+    };
+    const timer = setTimeout(load, 1000);
+    return () => clearTimeout(timer);
+  }, []);
+}
 
 export function App(): ReactNode {
   return (
@@ -68,20 +85,45 @@ function Signed({ session, onRefused }: { session: Session; onRefused: () => voi
 
 function Pages({ cluster, route: { page } }: { cluster: Cluster; route: Route }): ReactNode {
   const overview = useLoadedOverview(cluster);
+  const since = useFirstData(cluster);
+  const outdated = useNewBuild(cluster.live, page === "what-if");
+  useAllFiles();
   const View = views[page];
   return (
     <ClusterContext value={cluster}>
       <OverviewContext value={overview}>
-        <Shell page={page}>
-          <Boundary key={page}>
-            <Suspense fallback={<Loading what="the page" />}>
-              <View />
-            </Suspense>
-          </Boundary>
-        </Shell>
+        <SinceContext value={since}>
+          <Shell page={page} outdated={outdated}>
+            <Boundary key={page}>
+              <Suspense fallback={<Loading what="the page" />}>{since === undefined ? <Loading what="the page" /> : <View />}</Suspense>
+            </Boundary>
+          </Shell>
+        </SinceContext>
       </OverviewContext>
     </ClusterContext>
   );
+}
+
+/**
+ * After a reconnection the server may be a newer one: then the page loads again, its state is in the address. `keeps`:
+ * the page has text of the user, so it is only said. Returns whether that is to be said.
+ */
+function useNewBuild(live: Live, keeps: boolean): boolean {
+  const [outdated, setOutdated] = useState(false);
+  const kept = useRef(keeps);
+  kept.current = keeps;
+  useEffect(
+    () =>
+      live.on("reconnected", () => {
+        if (kept.current) void newBuild().then((there) => setOutdated(there !== ""));
+        else void reloadIfNew();
+      }),
+    [live],
+  );
+  useEffect(() => {
+    if (outdated && !keeps) void reloadIfNew();
+  }, [outdated, keeps]);
+  return outdated;
 }
 
 /** The event stream of a cluster, open while the cluster is shown. */

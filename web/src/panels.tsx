@@ -7,6 +7,7 @@ import { ago, clock, count, duration, memory, metric, metricName, percent, reque
 import { splitRemedy } from "./lib/pods";
 import { href } from "./lib/route";
 import { useSeries } from "./lib/series";
+import { isHeld } from "./lib/waiting";
 import { byMemory, cellsOf, holderName, kindNames, pieceName, shortProduct, teamOf, modeText } from "./map/cells";
 import { Chart } from "./ui/chart";
 import { Icon } from "./ui/icons";
@@ -145,10 +146,11 @@ function Events({ pod, now }: { pod: PodDetail; now: number }): ReactNode {
 
 function WhyWaiting({ pod, now }: { pod: Pod; now: number }): ReactNode {
   const { reason, remedy } = splitRemedy(pod.why || pod.message);
+  const estimate = isHeld(pod) ? null : pod.estimate;
   return (
     <div className="why">
       <p>
-        <strong>Why it waits</strong> {reason || "not known yet; the next plan finds the reason"}
+        <strong>Why it waits</strong> {reason || "not evaluated yet"}
       </p>
       {remedy && (
         <p className="remedy">
@@ -156,12 +158,12 @@ function WhyWaiting({ pod, now }: { pod: Pod; now: number }): ReactNode {
         </p>
       )}
       <p className="muted">
-        {pod.estimate === null
+        {estimate === null
           ? `The start cannot be estimated${pod.estimate_by ? `: ${pod.estimate_by}` : ""}.`
-          : pod.estimate <= now
+          : estimate <= now
             ? "Expected to start any moment."
-            : `Expected to start in ${duration((pod.estimate - now) / 1000)}, at ${clock(pod.estimate, now, false)}`}
-        {pod.estimate !== null && pod.estimate > now && bases[pod.estimate_by]}
+            : `Expected to start in ${duration((estimate - now) / 1000)}, at ${clock(estimate, now, false)}`}
+        {estimate !== null && estimate > now && bases[pod.estimate_by]}
       </p>
     </div>
   );
@@ -205,8 +207,8 @@ export function GpuPanel({ node, gpu, place, past, onClose }: GpuPanelProps): Re
             {byMemory(gpu) ? `, ${gpu.slots} GiB for shares` : gpu.slots > 0 ? `, ${gpu.slots} slots` : ", not partitioned"} · reported {ago(node.fresh_at, now)}
           </p>
           <p className="muted">
-            Mode: {modeText(gpu)}
-            {(gpu.switches ?? []).length > 0 && `; while nothing is on it, it may become ${(gpu.switches ?? []).join(", ")}`}
+            Sharing mode: {modeText(gpu)}
+            {(gpu.switches ?? []).length > 0 && `; without pods it can switch to ${(gpu.switches ?? []).join(", ")}`}
           </p>
           {gpu.health && (
             <p className="notice bad" role="alert">
@@ -220,9 +222,9 @@ export function GpuPanel({ node, gpu, place, past, onClose }: GpuPanelProps): Re
           )}
           <Pieces gpu={gpu} />
           <Facts>
-            {Object.entries(gpu.metrics ?? {}).map(([name, value]) => (
+            {figuresOf(gpu.metrics ?? {}).map(([name, text]) => (
               <Fact key={name} name={metricName(name)}>
-                {metric(name, value)}
+                {text}
               </Fact>
             ))}
             {Object.entries(gpu.unmeasured ?? {}).map(([name, why]) => (
@@ -247,6 +249,22 @@ export function GpuPanel({ node, gpu, place, past, onClose }: GpuPanelProps): Re
       )}
     </SidePanel>
   );
+}
+
+/** What people look for comes first, with its limit. */
+const important = ["utilization", "memory_used", "memory_utilization", "power", "temperature"];
+const limits: Record<string, string> = { memory_used: "memory_total", power: "power_limit" };
+
+/** Metrics as text, the important ones first. */
+function figuresOf(metrics: Record<string, number>): [string, string][] {
+  const rank = (name: string): number => (important.includes(name) ? important.indexOf(name) : important.length);
+  return Object.entries(metrics)
+    .filter(([name]) => !Object.entries(limits).some(([of, limit]) => limit === name && of in metrics))
+    .sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1))
+    .map(([name, value]) => {
+      const limit = metrics[limits[name] ?? ""];
+      return [name, limit === undefined ? metric(name, value) : `${metric(name, value)} of ${metric(name, limit)}`];
+    });
 }
 
 function Pieces({ gpu }: { gpu: Gpu }): ReactNode {
@@ -278,7 +296,7 @@ function Pieces({ gpu }: { gpu: Gpu }): ReactNode {
 
 function HolderLink({ holder }: { holder: Holder }): ReactNode {
   return (
-    <a className="ellipsis" href={href("workloads", { pod: holderName(holder) })} title={`counts to ${teamOf(holder)}`}>
+    <a className="ellipsis" href={href("workloads", { pod: holderName(holder) })} title={`team ${teamOf(holder)}`}>
       {holderName(holder)}
     </a>
   );

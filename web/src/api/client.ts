@@ -156,7 +156,7 @@ export const api = {
   /** Newest first; `next` continues with older ones. */
   history: (
     cluster: string,
-    query: { from: number; to: number; limit: number; kind?: readonly string[]; what?: string; after?: string },
+    query: { from: number; to: number; limit: number; kind?: readonly string[]; what?: string; brief?: string; after?: string },
     signal?: AbortSignal,
   ) => get<{ events: HistoryEvent[]; next: string | null }>("history", { cluster, ...query }, signal),
   whatIf: (cluster: string, pod: string) => post<WhatIf>("what-if", { cluster, pod }),

@@ -1,4 +1,5 @@
 // The live connection of the page: one event stream, reconnected while the page is open.
+import { ServerClock } from "../lib/clock";
 import { address, ApiError, errorOf, headers } from "./client";
 import { backoff, SseParser } from "./sse";
 
@@ -13,7 +14,10 @@ type Listener = (data: unknown) => void;
 // The server sends a comment each 15 s; a connection that is silent for longer is dead.
 const silence = 45_000;
 
-/** Delivers events by name. "reset" means: loaded data may be outdated, load again. */
+/**
+ * Delivers events by name. "reset" means: loaded data may be outdated, load again. "reconnected": the server may be
+ * another one now.
+ */
 export class Live {
   connection: Connection = { state: "connecting" };
   /** The latest time, on the server's clock, of any received data. */
@@ -22,7 +26,7 @@ export class Live {
   private readonly watchers = new Set<() => void>();
   private readonly abort = new AbortController();
   private lastId: string | undefined;
-  private skew = 0;
+  private readonly clock = new ServerClock(Date.now);
   private failures = 0;
   private greeted = false;
 
@@ -30,11 +34,16 @@ export class Live {
 
   /** The server's clock. */
   now(): number {
-    return Date.now() + this.skew;
+    return this.clock.now();
+  }
+
+  /** Seconds of the server's clock in a real one: not 1 in a sandbox. */
+  speed(): number {
+    return this.clock.speed();
   }
 
   setServerTime(at: number): void {
-    this.skew = at - Date.now();
+    this.clock.see(at, true);
   }
 
   sawDataOf(at: number): void {
@@ -151,9 +160,10 @@ export class Live {
     } catch {
       return; // one malformed event must not stop the others
     }
+    const at = (data as { at?: unknown } | null)?.at;
+    if (typeof at === "number" && (event === "hello" || event === "at")) this.clock.see(at, event === "hello");
     if (event === "hello") {
-      const at = (data as { at?: unknown }).at;
-      if (typeof at === "number") this.setServerTime(at);
+      if (this.greeted) this.emit("reconnected", null);
       // Without an id the server cannot resume where this page stopped.
       if (this.greeted && this.lastId === undefined) this.emit("reset", null);
       this.greeted = true;

@@ -26,13 +26,19 @@ export interface Overview {
   used: number | null;
   idle: number | null;
   free: number;
+  /** Free, but no layout beside the pods in use gives it to what waits. */
   fragmented: number;
   stranded: number;
+  /** A part of `free`: on GPUs that nobody uses; this and the following are missing in older servers. */
+  empty?: number;
+  empty_gpus?: number;
+  empty_nodes?: number;
   pods: Partial<Record<PodState, number>>;
   seconds_to_slice: number | null;
   nodes: number;
   stale_nodes: number;
-  models: { product: string; gpus: number; allocated: number }[];
+  /** `memory`: of one GPU, MiB. */
+  models: { product: string; gpus: number; allocated: number; memory?: number }[];
 }
 
 export interface Holder {
@@ -228,10 +234,13 @@ export interface Decision {
   id: string;
   type: "plan" | "preemption" | "reclaim" | "move" | "scale";
   summary: string;
+  /** The node of an eviction or of scaling. */
+  node?: string;
   nodes: { node: string; before: GpuLayout[]; after: GpuLayout[] }[];
   pods: PodName[];
   victims: PodName[];
-  state: "planned" | "applied" | "failed";
+  /** "superseded" is only of this page: a later decision replaced the plan. */
+  state: "planned" | "applied" | "failed" | "superseded";
   /** Only for a finished decision, if known. */
   took_ms?: number;
   why: string;

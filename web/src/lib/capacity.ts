@@ -1,7 +1,7 @@
 // The state of all slots of the cluster: one bar that adds up to the whole.
 import type { Overview } from "../api/types";
 
-export type PartId = "used" | "held" | "idle" | "unmeasured" | "free" | "fragmented" | "stranded" | "out";
+export type PartId = "used" | "held" | "idle" | "unmeasured" | "free" | "empty" | "fragmented" | "stranded" | "out";
 
 export interface Part {
   id: PartId;
@@ -23,13 +23,13 @@ export function partsOf(overview: Overview): Part[] {
     parts.push({ id, label, share, help });
   };
   if (overview.used === null) {
-    add("unmeasured", "Held, not measured", allocated, "Held by pods; these GPUs do not report how busy slices are.");
+    add("unmeasured", "Allocated, not measured", allocated, "Allocated to pods; these GPUs do not report how busy slices are.");
   } else {
     const used = clamp(overview.used, allocated);
     const idle = clamp(overview.idle ?? 0, allocated - used);
-    add("used", "Computing", used, "Held by pods, times how busy they keep it.");
-    add("held", "Held, headroom", allocated - used - idle, "Held by pods that keep it busy only in part.");
-    add("idle", "Held, idle", idle, "Held by pods that keep it busy below 5 %.");
+    add("used", "Computing", used, "Allocated to pods, times how busy they keep it.");
+    add("held", "Allocated, not busy", allocated - used - idle, "Allocated to pods that keep it busy only in part.");
+    add("idle", "Allocated, idle", idle, "Allocated to pods that keep it busy below 5 %.");
   }
   let left = 1 - allocated;
   const rest = (id: PartId, label: string, share: number, help: string): void => {
@@ -37,8 +37,10 @@ export function partsOf(overview: Overview): Part[] {
     left -= taken;
     add(id, label, taken, help);
   };
-  rest("free", "Free", overview.free, "Can be given out as it is.");
-  rest("fragmented", "Fragmented", overview.fragmented, "Free, but not in a form that waiting pods need.");
+  const empty = clamp(overview.empty ?? 0, overview.free);
+  rest("free", "Free beside pods", overview.free - empty, "On GPUs in use, in a form that pods can get.");
+  rest("empty", "Empty GPUs", empty, "On GPUs that nobody uses: can be given back now, or partitioned for any pod.");
+  rest("fragmented", "Locked", overview.fragmented, "Free, but no layout beside the pods in use gives it to the sizes that wait.");
   rest("stranded", "Stranded", overview.stranded, "Free, but its node lacks CPU or memory for the pods that would use it.");
   if (left > 0.0005) add("out", "Out of service", left, "Unhealthy GPUs, nodes that are not ready, slots that no layout can use.");
   return parts.filter((part) => part.share > 0 || part.id === "free" || part.id === "idle");

@@ -2,9 +2,9 @@
 import { createContext, useCallback, useContext, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { api, ApiError } from "../api/client";
 import type { Live } from "../api/live";
-import type { Gpus, Node, Overview, Session } from "../api/types";
+import type { Gpus, Node, Overview, Pod, Session } from "../api/types";
 import { backoff } from "../api/sse";
-import { rangeOf, type TimeRange } from "./range";
+import { longestAuto, rangeOf, type TimeRange } from "./range";
 import { useRoute } from "./route";
 
 export interface Cluster {
@@ -109,11 +109,27 @@ export function useEvent(event: string, listener: (data: unknown) => void): void
 }
 
 const beats = new Set<() => void>();
+let beatsSoFar = 0;
+const samples = new WeakMap<Live, { beat: number; at: number }>();
+
+/**
+ * The server's clock at the latest beat. All of a rendering sees the same time: in a fast sandbox the clock itself goes
+ * on from one call to the next, and a value that never settles is rendered for ever.
+ */
+function timeOfBeat(live: Live): number {
+  const known = samples.get(live);
+  if (known?.beat === beatsSoFar) return known.at;
+  const at = live.now();
+  samples.set(live, { beat: beatsSoFar, at });
+  return at;
+}
+
 let beat: ReturnType<typeof setInterval> | undefined;
 
 function onBeat(listener: () => void): () => void {
   beats.add(listener);
   beat ??= setInterval(() => {
+    beatsSoFar++;
     // A hidden page sends no requests.
     if (!document.hidden) beats.forEach((each) => each());
   }, 1000);
@@ -128,18 +144,60 @@ function onBeat(listener: () => void): () => void {
 /** The server's clock in whole steps; the component renders again after each step. */
 export function useNow(step = 1000): number {
   const { live } = useCluster();
-  const ticks = useSyncExternalStore(onBeat, () => Math.floor(live.now() / step));
+  const ticks = useSyncExternalStore(onBeat, () => Math.floor(timeOfBeat(live) / step));
   return ticks * step;
+}
+
+const pendingPage = 1000;
+const pendingPages = 5;
+
+/** All pods that wait, up to some thousands. */
+export async function loadPending(cluster: string, signal: AbortSignal): Promise<Pod[]> {
+  const pods: Pod[] = [];
+  let after: string | undefined;
+  for (let page = 0; page < pendingPages; page++) {
+    const answer = await api.workloads(cluster, { state: "pending", limit: pendingPage, after }, signal);
+    pods.push(...answer.pods);
+    if (answer.next === null) break;
+    after = answer.next;
+  }
+  return pods;
+}
+
+/** A number that grows every `step` real milliseconds: for repeated requests, whatever the server's clock does. */
+export function useBeat(step: number): number {
+  return useSyncExternalStore(onBeat, () => Math.floor((beatsSoFar * 1000) / step));
+}
+
+/** The time of the cluster's first data, 0 if it is older than the longest automatic range; undefined: not known yet. */
+export const SinceContext = createContext<number | undefined>(0);
+
+/** For the component that provides SinceContext. */
+export function useFirstData({ name, live, session }: Cluster): number | undefined {
+  const wanted = session.can.all_namespaces;
+  const first = useResource(wanted ? `since|${name}` : "", async (signal) => {
+    const to = Math.ceil(live.now() / 60_000) * 60_000;
+    const query = { metric: "allocated", subject: ["cluster"], from: to - longestAuto, to, points: 360 };
+    const [series] = (await api.series(name, query, signal)).series;
+    const known = series?.mean.findIndex((each) => each !== null) ?? -1;
+    const at = known < 0 ? to : (series?.at[known] ?? 0);
+    return at - query.from > 180_000 ? at : 0;
+  });
+  return wanted && !first.error ? first.data : 0;
 }
 
 /** The time range of the address; moving ranges advance with the resolution of their charts. */
 export function useRange(): TimeRange {
   const { params } = useRoute();
   const { live } = useCluster();
-  const span = rangeOf(params, live.now(), 1);
-  const step = Math.max(10_000, Math.round((span.to - span.from) / 360 / 10_000) * 10_000);
+  const since = useContext(SinceContext);
+  const now = timeOfBeat(live);
+  const span = rangeOf(params, now, 1, since);
+  // At least a real second and a half, however fast the server's clock runs.
+  const least = Math.max(10_000, Math.ceil((1_500 * live.speed()) / 10_000) * 10_000);
+  const step = Math.max(least, Math.round((span.to - span.from) / 360 / 10_000) * 10_000);
   useNow(step);
-  return rangeOf(params, live.now(), step);
+  return rangeOf(params, now, step, since);
 }
 
 /** The moment of the address, or undefined for now. */

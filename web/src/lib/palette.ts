@@ -1,6 +1,6 @@
 // Colours that colour-blind users can distinguish too; they are never the only mark. Team colours
-// are after Okabe and Ito (https://jfly.uni-koeln.de/color/), the ramp after cividis (Nuñez et al.
-// 2018).
+// are after Okabe and Ito (https://jfly.uni-koeln.de/color/). The ramp of utilisation goes from
+// orange to blue, which differ with all kinds of colour blindness: waste is hot, good use is calm.
 
 export const teamColours = {
   light: ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7a68c7", "#80701a"],
@@ -39,8 +39,8 @@ export function markTeams(names: Iterable<string>): Map<string, TeamMark> {
 }
 
 const ramp = {
-  light: ["#bfd6ec", "#8fb6da", "#5b91c2", "#2b6aa3", "#0f4274"],
-  dark: ["#274863", "#316690", "#3f86bd", "#6fabdd", "#b8dafa"],
+  light: ["#c2410c", "#ec8f55", "#e3cfa8", "#86b5dc", "#1f6fb2"],
+  dark: ["#fb7c4a", "#c9733f", "#6b6459", "#3a77ab", "#6db3f2"],
 } as const;
 
 export const rampSteps = 5;

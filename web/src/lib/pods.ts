@@ -9,6 +9,12 @@ export function splitRemedy(why: string): { reason: string; remedy: string } {
   return { reason: why.slice(0, at).trim(), remedy: why.slice(at).replace(/^Remedy:\s*/i, "").trim() };
 }
 
+/** "train-7" of "train-7-x2b4q": the name without its last part, if one is left. */
+export function stem(name: string): string {
+  const at = name.lastIndexOf("-");
+  return at > 0 ? name.slice(0, at) : name;
+}
+
 /** Replaces changed pods in place. Returns whether the list itself may have changed. */
 export function mergePods(pods: Pod[], changed: Pod[], removed: string[]): { pods: Pod[]; other: boolean } {
   const byUid = new Map(changed.map((pod) => [pod.uid, pod]));

@@ -23,8 +23,8 @@ export function wordsOf(thing: unknown): string {
   if (typeof name === "string") return typeof namespace === "string" ? `${namespace}/${name}` : name;
   const parts: string[] = [];
   if (node !== undefined) parts.push(`${wordsOf(node)}${gpu === undefined ? "" : ` · GPU ${wordsOf(gpu)}`}`);
-  if (make !== undefined && list(make)) parts.push(`make ${list(make)}`);
-  if (destroy !== undefined && list(destroy)) parts.push(`take away ${list(destroy)}`);
+  if (make !== undefined && list(make)) parts.push(`create ${list(make)}`);
+  if (destroy !== undefined && list(destroy)) parts.push(`destroy ${list(destroy)}`);
   for (const [key, value] of Object.entries(rest)) parts.push(`${key} ${list(value)}`);
-  return parts.join(": ").replace(/: (?=take)/, ", ");
+  return parts.join(": ").replace(/: (?=destroy)/, ", ");
 }

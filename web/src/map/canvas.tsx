@@ -4,12 +4,17 @@ import type { Node } from "../api/types";
 import { percent } from "../lib/format";
 import { useDark } from "../lib/theme";
 import { cellsOf, describe, holderName, kindNames, pieceName, shortProduct, modeText } from "./cells";
-import { coloursOf, draw, type By, type Scene } from "./draw";
-import { gpuRect, hit, layOut, move, type Cursor, type Hit, type Zoom } from "./geometry";
+import { coloursOf, draw, drawPointers, type By, type Pointers, type Scene } from "./draw";
+import { gpuRect, hit, hitFold, layOut, move, type Cursor, type Hit, type Zoom } from "./geometry";
 import type { TeamMark } from "../lib/palette";
 
 interface Props {
   nodes: Node[];
+  /** Of these, drawn as squares. */
+  folded: ReadonlySet<Node>;
+  /** Of the search field: the first hit is scrolled to. */
+  text: string;
+  first: Cursor | undefined;
   by: By;
   zoom: Zoom;
   teams: Map<string, TeamMark>;
@@ -18,30 +23,35 @@ interface Props {
   selected: Cursor | undefined;
   staleBefore: number;
   onSelect: (cursor: Cursor | undefined, pod?: string) => void;
+  onUnfold: () => void;
 }
 
 const padding = 14;
+const above = 6; // between the frame and the first section
+const below = 12;
 
-export function GpuCanvas({ nodes, by, zoom, teams, team, pod, selected, staleBefore, onSelect }: Props): ReactNode {
+export function GpuCanvas({ nodes, folded, text, first, by, zoom, teams, team, pod, selected, staleBefore, onSelect, onUnfold }: Props): ReactNode {
   const scroller = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
+  const overlay = useRef<HTMLCanvasElement>(null);
   const dark = useDark();
   const [size, setSize] = useState({ width: 0, height: 0 });
   const [cursor, setCursor] = useState<Cursor>();
   const [hover, setHover] = useState<{ hit: Hit; x: number; y: number }>();
-  const geometry = useMemo(() => layOut(nodes, Math.max(60, size.width - 2 * padding), zoom), [nodes, size.width, zoom]);
-  const scene: Scene = {
-    geometry, by, teams, dark, team, pod, cursor, selected, staleBefore,
-    hover: hover && { node: hover.hit.box.node.node, index: hover.hit.gpu.index },
-  };
-  const latest = useRef(scene);
-  latest.current = scene;
+  const geometry = useMemo(
+    () => layOut(nodes, { width: Math.max(60, size.width - 2 * padding), height: Math.max(120, size.height - above - below) }, zoom, folded),
+    [nodes, folded, size.width, size.height, zoom],
+  );
+  const scene: Scene = { geometry, by, teams, dark, team, pod, text, staleBefore };
+  const pointers: Pointers = { cursor, selected, hover: hover && { node: hover.hit.box.node.node, index: hover.hit.gpu.index } };
+  const latest = useRef({ scene, pointers });
+  latest.current = { scene, pointers };
 
-  const frame = useRef(0);
-  const paint = useCallback(() => {
-    cancelAnimationFrame(frame.current);
-    frame.current = requestAnimationFrame(() => {
-      const [element, holder] = [canvas.current, scroller.current];
+  const frames = useRef({ map: 0, pointers: 0 });
+  const paint = useCallback((what: "map" | "pointers") => {
+    cancelAnimationFrame(frames.current[what]);
+    frames.current[what] = requestAnimationFrame(() => {
+      const [element, holder] = [what === "map" ? canvas.current : overlay.current, scroller.current];
       const context = element?.getContext("2d");
       if (!element || !holder || !context) return;
       const ratio = Math.min(2, window.devicePixelRatio || 1);
@@ -51,12 +61,20 @@ export function GpuCanvas({ nodes, by, zoom, teams, team, pod, selected, staleBe
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
       context.clearRect(0, 0, width, height);
       context.translate(padding, 0);
-      draw(context, latest.current, coloursOf(holder, latest.current.dark), holder.scrollTop - 6, height);
+      const { scene: now, pointers: at } = latest.current;
+      const [colours, top] = [coloursOf(holder, now.dark), holder.scrollTop - above];
+      if (what === "map") draw(context, now, colours, top, height);
+      else drawPointers(context, now.geometry, at, colours, top);
     });
   }, []);
-  // Every render may have changed the scene.
-  useEffect(paint);
-  useEffect(() => () => cancelAnimationFrame(frame.current), []);
+  const staleStep = Math.floor(staleBefore / 10_000);
+  useEffect(() => paint("map"), [paint, geometry, by, teams, dark, team, pod, text, staleStep, size]);
+  // Every render may have moved an outline; the map below it is drawn again only if it changed.
+  useEffect(() => paint("pointers"));
+  useEffect(() => () => {
+    cancelAnimationFrame(frames.current.map);
+    cancelAnimationFrame(frames.current.pointers);
+  }, []);
   useLayoutEffect(() => {
     const element = scroller.current;
     if (!element) return;
@@ -69,7 +87,11 @@ export function GpuCanvas({ nodes, by, zoom, teams, team, pod, selected, staleBe
     const element = scroller.current;
     if (!element) return undefined;
     const box = element.getBoundingClientRect();
-    return hit(geometry, event.clientX - box.left - padding, event.clientY - box.top + element.scrollTop - 6);
+    return hit(geometry, event.clientX - box.left - padding, event.clientY - box.top + element.scrollTop - above);
+  };
+  const foldUnder = (event: React.MouseEvent): boolean => {
+    const element = scroller.current;
+    return element !== null && hitFold(geometry, event.clientY - element.getBoundingClientRect().top + element.scrollTop - above) !== undefined;
   };
   const onPointerMove = (event: React.PointerEvent): void => {
     if (event.pointerType === "touch") return;
@@ -105,6 +127,10 @@ export function GpuCanvas({ nodes, by, zoom, teams, team, pod, selected, staleBe
     const bottom = rect.y + rect.height - element.clientHeight + 20;
     if (bottom > element.scrollTop) element.scrollTop = bottom;
   };
+  // The first hit of a search may be out of sight; later changes of the map do not scroll.
+  useEffect(() => {
+    if (text && first) reveal(first);
+  }, [text]);
   const spoken = useMemo(() => {
     const node = nodes.find((each) => each.node === cursor?.node);
     const gpu = node?.gpus.find((each) => each.index === cursor?.index);
@@ -118,20 +144,22 @@ export function GpuCanvas({ nodes, by, zoom, teams, team, pod, selected, staleBe
         className="map-scroll"
         role="application"
         aria-roledescription="GPU map"
-        aria-label={`Map of ${geometry.boxes.length} nodes. Arrow keys go from GPU to GPU, Enter opens one. The same is in the table.`}
+        aria-label={`Map of ${nodes.length} nodes${folded.size > 0 ? `, ${folded.size} of them empty and folded` : ""}. Arrow keys go from GPU to GPU, Enter opens one. The same is in the table.`}
         tabIndex={0}
         onScroll={() => {
           setHover(undefined);
-          paint();
+          paint("map");
+          paint("pointers");
         }}
         onPointerMove={onPointerMove}
         onPointerLeave={() => setHover(undefined)}
-        onClick={(event) => choose(under(event))}
+        onClick={(event) => (foldUnder(event) ? onUnfold() : choose(under(event)))}
         onKeyDown={onKeyDown}
         onBlur={() => setCursor(undefined)}
       >
-        <div style={{ height: geometry.height + 12 }}>
+        <div style={{ height: Math.max(size.height, geometry.height + above + below) }}>
           <canvas ref={canvas} className="map-canvas" style={{ width: size.width, height: size.height }} aria-hidden="true" />
+          <canvas ref={overlay} className="map-overlay" style={{ width: size.width, height: size.height, marginTop: -size.height }} aria-hidden="true" />
         </div>
       </div>
       <p className="hidden" role="status">
@@ -146,8 +174,8 @@ function Hint({ hit: found, x, y, width, height }: { hit: Hit; x: number; y: num
   const { gpu, box, at } = found;
   const cell = cellsOf(gpu).find((each) => at >= each.from && at < each.to);
   const style = {
-    ...(x > width - 270 ? { right: width - x + 12 } : { left: x + 14 }),
-    ...(y > height - 150 ? { bottom: height - y + 12 } : { top: y + 14 }),
+    ...(x > width - 300 ? { right: width - x + 16 } : { left: x + 18 }),
+    ...(y > height - 160 ? { bottom: height - y + 16 } : { top: y + 18 }),
   };
   return (
     <div className="map-hint" style={style} aria-hidden="true">
@@ -168,7 +196,7 @@ function Hint({ hit: found, x, y, width, height }: { hit: Hit; x: number; y: num
           {cell.holders.length > 0 && (
             <div className="muted">
               {cell.utilization === null ? "utilisation not measured here" : `${percent(cell.utilization)} busy`}
-              {cell.team && `, counts to ${cell.team}`}
+              {cell.team && `, team ${cell.team}`}
             </div>
           )}
         </>

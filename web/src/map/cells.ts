@@ -22,8 +22,8 @@ export const idleBelow = 0.05;
 
 export const kindNames: Record<Kind, string> = {
   busy: "in use",
-  idle: "held, idle",
-  held: "held, not measured",
+  idle: "allocated, idle",
+  held: "allocated, not measured",
   free: "free slice",
   unpartitioned: "not partitioned",
   out: "out of service",
@@ -87,8 +87,16 @@ function placed(gpu: Gpu): Instance[] {
   return instances.map((each) => ({ ...each, start: (next += Math.max(0, each.size)) - Math.max(0, each.size) }));
 }
 
+const known = new WeakMap<Gpu, Cell[]>();
+
 /** Pieces in order; gaps between instances are undivided pieces. Invalid positions are clipped. */
 export function cellsOf(gpu: Gpu): Cell[] {
+  const cells = known.get(gpu) ?? piecesOf(gpu);
+  known.set(gpu, cells);
+  return cells;
+}
+
+function piecesOf(gpu: Gpu): Cell[] {
   if (gpu.slots <= 0) return sharesOf(gpu);
   const cells: Cell[] = [];
   // MPS shares and time slices have no readings, so the whole GPU's are used.
@@ -125,6 +133,38 @@ function sharesOf(gpu: Gpu): Cell[] {
     const holders = shared ? (shared[place]?.holders ?? []) : holder ? [holder] : [];
     return cell(gpu, place / many, (place + 1) / many, holders, utilization, shared?.[place]);
   });
+}
+
+/** Nobody holds a part of it, and it works. */
+export function isEmpty(gpu: Gpu): boolean {
+  return gpu.health === "" && gpu.holders.length === 0 && gpu.instances.every((each) => each.holders.length === 0);
+}
+
+/** The use of one node: GPUs in use, and how busy what is held is; null: not measured. */
+export interface NodeUse {
+  used: number;
+  gpus: number;
+  busy: number | null;
+}
+
+export function useOfNode(node: Node): NodeUse {
+  let [used, sum, size] = [0, 0, 0];
+  for (const gpu of node.gpus) {
+    const held = cellsOf(gpu).filter((each) => each.holders.length > 0);
+    if (held.length > 0) used++;
+    for (const each of held) {
+      if (each.utilization === null) continue;
+      sum += each.utilization * (each.to - each.from);
+      size += each.to - each.from;
+    }
+  }
+  return { used, gpus: node.gpus.length, busy: size > 0 ? sum / size : null };
+}
+
+/** "6/8 · 71 %": GPUs in use, and how busy they are. Without GPUs only the latter. */
+export function useText({ used, gpus, busy }: NodeUse): string {
+  const percent = busy === null ? "" : `${Math.round(busy * 100)} %`;
+  return [gpus > 0 ? `${used}/${gpus}` : "", percent].filter(Boolean).join(" · ");
 }
 
 export interface Slots {
@@ -169,7 +209,7 @@ export function describe(node: Node, gpu: Gpu): string {
   if (gpu.health) parts.push(`out of service: ${gpu.health}`);
   if (!node.ready) parts.push("node not ready");
   const share = held.reduce((sum, each) => sum + each.to - each.from, 0);
-  parts.push(`${Math.round(share * 100)} per cent held`);
+  parts.push(`${Math.round(share * 100)} per cent allocated`);
   for (const each of held.slice(0, 8)) {
     const busy = each.utilization === null ? "" : ` ${Math.round(each.utilization * 100)} per cent busy`;
     parts.push(`${each.profile || "whole"} by ${each.holders.map(holderName).join(" and ")}${busy}`);

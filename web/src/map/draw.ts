@@ -1,8 +1,10 @@
 // Draws the visible part of the map. Colour is never the only mark: idle is hatched, unmeasured is
 // dotted, free is an outline, out of service is crossed.
+import { counted } from "../lib/format";
 import { inkOn, rampColour, teamColours, type TeamMark } from "../lib/palette";
-import { cellsOf, holderName, type Cell, type Kind } from "./cells";
-import { gpuRect, type Cursor, type Geometry, type Rect } from "./geometry";
+import { cellsOf, holderName, useOfNode, useText, type Cell, type Kind } from "./cells";
+import { isMeant } from "./find";
+import { foldRect, gpuRect, type Box, type Cursor, type Fold, type Geometry, type Rect } from "./geometry";
 
 export type By = "team" | "state" | "utilization";
 
@@ -14,11 +16,17 @@ export interface Scene {
   /** Emphasised items; the rest is dimmed. */
   team: string;
   pod: string;
+  /** Of the search field, in small letters. */
+  text: string;
+  /** Nodes with data older than this time are faded. */
+  staleBefore: number;
+}
+
+/** GPUs with an outline; drawn above the map. */
+export interface Pointers {
   hover: Cursor | undefined;
   cursor: Cursor | undefined;
   selected: Cursor | undefined;
-  /** Nodes with data older than this time are faded. */
-  staleBefore: number;
 }
 
 export interface Colours {
@@ -58,54 +66,92 @@ export function teamColour(mark: TeamMark | undefined, dark: boolean): string {
   return teamColours[dark ? "dark" : "light"][mark?.colour ?? 0] ?? "#888888";
 }
 
-const sameGpu = (cursor: Cursor | undefined, node: string, index: number): boolean =>
-  cursor !== undefined && cursor.node === node && cursor.index === index;
+const sans = "system-ui, sans-serif";
 
 export function draw(context: CanvasRenderingContext2D, scene: Scene, colours: Colours, top: number, height: number): void {
   const { geometry } = scene;
-  const roomy = geometry.size.height >= 20;
   context.textBaseline = "middle";
   for (const section of geometry.sections) {
     if (section.y - top < height && section.y - top > -40) {
-      context.font = "600 12px system-ui, sans-serif";
+      context.globalAlpha = 1;
+      context.font = `600 12px ${sans}`;
       context.fillStyle = colours.text;
       context.fillText(section.title, 0, section.y - top + 13);
       const after = context.measureText(section.title).width + 8;
-      context.font = "12px system-ui, sans-serif";
+      context.font = `12px ${sans}`;
       context.fillStyle = colours.muted;
-      context.fillText(`${section.gpus} GPUs`, after, section.y - top + 13);
+      context.fillText(counted(section.gpus, "GPU"), after, section.y - top + 13);
     }
     for (const box of section.boxes) {
       if (box.y - top > height || box.y + box.height - top < 0) continue;
       const stale = box.node.fresh_at < scene.staleBefore;
+      const alpha = stale ? 0.45 : 1;
       context.globalAlpha = 1;
-      context.font = `${roomy ? 12 : geometry.size.height >= 10 ? 11 : 10}px system-ui, sans-serif`;
-      context.fillStyle = box.node.ready && !stale ? colours.muted : colours.out;
-      const mark = !box.node.ready ? " · not ready" : stale ? " · old" : "";
-      context.fillText(fit(context, box.node.node + mark, box.width), box.x, box.y - top + geometry.size.header / 2 - 1);
+      title(context, box, scene, colours, top, stale);
       box.node.gpus.forEach((gpu, place) => {
         const rect = gpuRect(geometry, box, place);
         rect.y -= top;
-        context.globalAlpha = stale ? 0.45 : 1;
-        for (const cell of cellsOf(gpu)) drawCell(context, rect, cell, scene, colours, stale ? 0.45 : 1);
-        context.globalAlpha = 1;
-        outline(context, rect, box.node.node, gpu.index, scene, colours);
+        for (const cell of cellsOf(gpu)) {
+          drawCell(context, rect, cell, scene, colours, alpha * (emphasised(box.node.node, cell, scene) ? 1 : 0.16));
+        }
       });
     }
+    if (section.fold && section.fold.y - top < height) drawFold(context, section.fold, colours, top);
   }
   context.globalAlpha = 1;
 }
 
-function outline(context: CanvasRenderingContext2D, rect: Rect, node: string, index: number, scene: Scene, colours: Colours): void {
-  const selected = sameGpu(scene.selected, node, index);
-  const cursor = sameGpu(scene.cursor, node, index);
-  if (!selected && !cursor && !sameGpu(scene.hover, node, index)) return;
-  context.strokeStyle = selected || cursor ? colours.accent : colours.text;
-  context.lineWidth = selected || cursor ? 2 : 1;
-  context.strokeRect(rect.x - 1.5, rect.y - 1.5, rect.width + 3, rect.height + 3);
+/** The node's name, and at the right its figures if both have room. */
+function title(context: CanvasRenderingContext2D, box: Box, scene: Scene, colours: Colours, top: number, stale: boolean): void {
+  const { header, height } = scene.geometry.size;
+  if (header < 10) return;
+  const y = box.y - top + header / 2 - 1;
+  context.font = `${height >= 20 ? 12 : height >= 9 ? 11 : height >= 6 ? 10 : 9}px ${sans}`;
+  const mark = !box.node.ready ? " · not ready" : stale ? " · old" : "";
+  const name = box.node.node + mark;
+  const use = useOfNode(box.node);
+  const room = box.width - context.measureText(name).width - 8;
+  const figures = [useText(use), useText({ ...use, gpus: 0 })].find((text) => context.measureText(text).width <= room);
+  context.fillStyle = box.node.ready && !stale ? colours.text : colours.out;
+  context.fillText(fit(context, name, box.width), box.x, y);
+  if (!figures) return;
+  context.fillStyle = colours.muted;
+  context.fillText(figures, box.x + box.width - context.measureText(figures).width, y);
 }
 
-function emphasised(cell: Cell, scene: Scene): boolean {
+function drawFold(context: CanvasRenderingContext2D, fold: Fold, colours: Colours, top: number): void {
+  context.globalAlpha = 1;
+  context.font = `12px ${sans}`;
+  context.fillStyle = colours.muted;
+  context.fillText(`${counted(fold.nodes.length, "empty node")}, ${counted(fold.gpus, "GPU")}`, 0, fold.y - top + 10);
+  fold.nodes.forEach((_, place) => {
+    const rect = foldRect(fold, place);
+    context.fillStyle = colours.track;
+    context.fillRect(rect.x, rect.y - top, rect.width, rect.height);
+    context.strokeStyle = colours.line;
+    context.lineWidth = 1;
+    context.strokeRect(rect.x + 0.5, rect.y - top + 0.5, rect.width - 1, rect.height - 1);
+  });
+}
+
+/** Outlines of the GPUs that the pointer, the keyboard and the address are at. */
+export function drawPointers(context: CanvasRenderingContext2D, geometry: Geometry, at: Pointers, colours: Colours, top: number): void {
+  const outline = (cursor: Cursor | undefined, strong: boolean): void => {
+    const box = cursor && geometry.boxes.find((each) => each.node.node === cursor.node);
+    const place = box?.node.gpus.findIndex((each) => each.index === cursor?.index) ?? -1;
+    if (!box || place < 0) return;
+    const rect = gpuRect(geometry, box, place);
+    context.strokeStyle = strong ? colours.accent : colours.text;
+    context.lineWidth = strong ? 2 : 1;
+    context.strokeRect(rect.x - 1.5, rect.y - top - 1.5, rect.width + 3, rect.height + 3);
+  };
+  outline(at.hover, false);
+  outline(at.selected, true);
+  outline(at.cursor, true);
+}
+
+function emphasised(node: string, cell: Cell, scene: Scene): boolean {
+  if (!isMeant(node, cell, scene.text)) return false;
   if (scene.team && cell.team !== scene.team) return false;
   if (scene.pod && !cell.holders.some((each) => holderName(each) === scene.pod)) return false;
   return true;
@@ -126,7 +172,7 @@ function drawCell(
   const x = Math.round(bar.x + cell.from * bar.width);
   const right = Math.round(bar.x + cell.to * bar.width);
   const rect = { x, y: Math.round(bar.y), width: Math.max(1, right - x - (cell.to < 1 ? 1 : 0)), height: bar.height };
-  context.globalAlpha = alpha * (emphasised(cell, scene) ? 1 : 0.16);
+  context.globalAlpha = alpha;
   if (cell.kind === "unpartitioned" || cell.kind === "free") {
     context.fillStyle = colours.track;
     context.fillRect(rect.x, rect.y, rect.width, rect.height);
@@ -135,21 +181,51 @@ function drawCell(
       context.lineWidth = 1;
       context.strokeRect(rect.x + 0.5, rect.y + 0.5, rect.width - 1, rect.height - 1);
     }
-    if (cell.kind === "free" && bar.height >= 20) label(context, rect, cell.profile, colours.muted);
+    if (cell.kind === "free" && bar.height >= 18) label(context, rect, cell.profile, colours.muted);
     return;
   }
   const fill = fillOf(cell, scene, colours);
   context.fillStyle = fill;
   context.fillRect(rect.x, rect.y, rect.width, rect.height);
-  texture(context, rect, patternOf(cell, scene), colours.surface);
-  if (bar.height >= 20) {
-    const name = cell.holders[0]?.pod ?? "";
-    label(context, rect, cell.profile, inkOn(fill), name);
-  } else if (bar.height >= 10 && scene.by === "team" && rect.width >= 22 && cell.team) {
-    context.font = "600 9px system-ui, sans-serif";
+  if (bar.height >= 4) texture(context, rect, patternOf(cell, scene), colours.surface);
+  if (bar.height >= 44) {
+    lines(context, rect, cell, inkOn(fill), patternOf(cell, scene) !== "none");
+  } else if (bar.height >= 18) {
+    label(context, rect, cell.profile, inkOn(fill), cell.holders[0]?.pod ?? "");
+  } else if (bar.height >= 10 && scene.by === "team" && cell.team) {
+    // Whole or not at all: three letters of a name say nothing.
+    context.font = `600 9px ${sans}`;
     context.fillStyle = inkOn(fill);
-    context.fillText(cell.team.slice(0, rect.width >= 44 ? 8 : 3), rect.x + 3, rect.y + rect.height / 2 + 0.5, rect.width - 5);
+    if (context.measureText(cell.team).width <= rect.width - 6) context.fillText(cell.team, rect.x + 3, rect.y + rect.height / 2 + 0.5);
   }
+}
+
+/** The words on a large piece: what, whose, how busy; over a texture on a plate. */
+function lines(context: CanvasRenderingContext2D, rect: Rect, cell: Cell, ink: string, textured: boolean): void {
+  const holder = cell.holders[0];
+  const more = cell.holders.length > 1 ? ` +${cell.holders.length - 1}` : "";
+  const busy = cell.utilization === null ? "not measured" : `${Math.round(cell.utilization * 100)} % busy`;
+  const all = [holder ? holder.pod + more : cell.profile, holder ? holder.namespace : "", [cell.profile, holder ? busy : ""].filter(Boolean).join(" · ")];
+  const shown = all.filter(Boolean).slice(0, Math.floor((rect.height - 8) / 15));
+  context.fillStyle = ink;
+  const first = rect.y + rect.height / 2 - ((shown.length - 1) * 15) / 2;
+  shown.forEach((text, line) => {
+    context.font = `${line === 0 ? "600 12px" : "11px"} ${sans}`;
+    const words = fit(context, text, rect.width - 12);
+    if (textured) plate(context, { x: rect.x + 4, y: first + line * 15 - 8, width: context.measureText(words).width + 6, height: 16 }, ink);
+    context.fillText(words, rect.x + 7, first + line * 15 + 0.5);
+  });
+}
+
+/** A quiet ground for words on a hatched piece: the opposite of the ink, half transparent. */
+function plate(context: CanvasRenderingContext2D, rect: Rect, ink: string): void {
+  const [alpha, fill] = [context.globalAlpha, context.fillStyle];
+  if (rect.width <= 6) return;
+  context.globalAlpha = alpha * 0.7;
+  context.fillStyle = ink === "#ffffff" ? "#000000" : "#ffffff";
+  context.fillRect(rect.x, rect.y, rect.width, rect.height);
+  context.globalAlpha = alpha;
+  context.fillStyle = fill;
 }
 
 type Texture = "none" | "hatch" | "dots" | "cross";

@@ -26,7 +26,10 @@ export function Legend({ by, teams, slots, team }: Props): ReactNode {
             {(step * 100) / rampSteps}–{((step + 1) * 100) / rampSteps} %
           </li>
         ))}
-        <KindItem kind="idle" text="below 5 %, hatched" amount={share(slots.byKind.idle)} />
+        <li>
+          <Swatch ramp={0} hatched />
+          below 5 % <strong>{share(slots.byKind.idle)}</strong>
+        </li>
         <KindItem kind="held" text="not measured" amount={share(slots.byKind.held)} />
         <KindItem kind="free" amount={share(slots.byKind.free)} />
         <KindItem kind="unpartitioned" amount={share(slots.byKind.unpartitioned)} />
@@ -75,7 +78,7 @@ function KindItem({ kind, text, amount }: { kind: Kind; text?: string; amount: s
 }
 
 /** Drawn like the map itself, so that both match. */
-function Swatch({ kind, mark, ramp }: { kind?: Kind; mark?: TeamMark; ramp?: number }): ReactNode {
+function Swatch({ kind, mark, ramp, hatched }: { kind?: Kind; mark?: TeamMark; ramp?: number; hatched?: boolean }): ReactNode {
   const canvas = useRef<HTMLCanvasElement>(null);
   const dark = useDark();
   const { colour, hatch } = mark ?? { colour: 0, hatch: false };
@@ -89,9 +92,9 @@ function Swatch({ kind, mark, ramp }: { kind?: Kind; mark?: TeamMark; ramp?: num
 
     function lookOf(all: Colours): Parameters<typeof drawSwatch>[2] {
       if (kind) return swatchOf(kind, all);
-      if (ramp !== undefined) return { fill: rampColour(ramp, dark), texture: "none", outlined: false };
+      if (ramp !== undefined) return { fill: rampColour(ramp, dark), texture: hatched ? "hatch" : "none", outlined: false };
       return { fill: teamColour({ colour, hatch }, dark), texture: hatch ? "hatch" : "none", outlined: false };
     }
-  }, [kind, colour, hatch, ramp, dark]);
+  }, [kind, colour, hatch, ramp, hatched, dark]);
   return <canvas ref={canvas} className="legend-swatch" width={32} height={20} aria-hidden="true" />;
 }

@@ -17,7 +17,7 @@ export interface Past {
   complete: boolean;
 }
 
-/** Loads pages until the first event, or the limit. */
+/** Loads pages until the first event. Gives up at once if the first page shows that there are more than the limit. */
 export async function loadPast(
   page: (after: string | undefined) => Promise<{ events: HistoryEvent[]; next: string | null }>,
   range: TimeRange,
@@ -28,8 +28,15 @@ export async function loadPast(
     const answer = await page(next);
     events.push(...answer.events);
     next = answer.next;
+    if (next !== null && expected(events, range) > 2 * mostEvents) break;
   }
   return { range, events: events.sort((a, b) => a.at - b.at), complete: next === null };
+}
+
+/** The number of events of the whole range, if there were always as many as in the loaded part, its end. */
+function expected(events: readonly HistoryEvent[], { from, to }: TimeRange): number {
+  const first = events.reduce((least, each) => Math.min(least, each.at), to);
+  return first > from ? (events.length * (to - from)) / Math.max(1, to - first) : events.length;
 }
 
 /** The quota of each namespace's pods; quotas of several namespaces take precedence. */
@@ -130,18 +137,25 @@ function useAnchor(range: TimeRange, at: number | undefined): TimeRange {
 }
 
 export interface PastOf {
+  /** Decisions of the range, and all its events once they are wanted. */
   past: Past | undefined;
   /** Undefined: moments must be requested one by one. */
   replay: Replay | undefined;
 }
 
-/** The events of the range; and its frames while a moment of it is shown. */
-export function usePast(range: TimeRange, at: number | undefined, namespace: string): PastOf {
+/**
+ * The events of the range, and its frames while a moment of it is shown. `wanted`: somebody reaches for the time bar;
+ * before, only decisions are loaded, because layouts have megabytes.
+ */
+export function usePast(range: TimeRange, at: number | undefined, namespace: string, wanted: boolean): PastOf {
   const { name, session } = useCluster();
   const held = useAnchor(range, at);
   const [from, to] = [Math.round(held.from), Math.round(held.to)];
-  const past = useResource(`past|${name}|${from}|${to}`, (signal) =>
-    loadPast((after) => api.history(name, { from, to, limit: pageSize, kind: ["layout", "node", "removed", "decision"], what: "node", after }, signal), held),
+  const load = (kind: string[], signal: AbortSignal): Promise<Past> =>
+    loadPast((after) => api.history(name, { from, to, limit: pageSize, kind, what: "node", brief: "true", after }, signal), held);
+  const marks = useResource(`marks|${name}|${from}|${to}`, (signal) => load(["decision"], signal));
+  const past = useResource(wanted || at !== undefined ? `past|${name}|${from}|${to}` : "", (signal) =>
+    load(["layout", "node", "removed", "decision"], signal),
   );
   const inside = at === undefined || (at >= held.from && at <= held.to);
   const usable = inside && past.data?.complete && past.data.range === held && session.can.all_namespaces && !namespace;
@@ -153,7 +167,7 @@ export function usePast(range: TimeRange, at: number | undefined, namespace: str
     () => (usable && past.data && before.data ? new Replay(before.data.gpus, held, past.data.events, before.data.quotas) : undefined),
     [usable, past.data, before.data, held],
   );
-  return { past: past.data, replay };
+  return { past: past.data ?? marks.data, replay };
 }
 
 /** The moment, after it has not changed for a while; undefined at once. */

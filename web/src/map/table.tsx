@@ -15,14 +15,14 @@ export function GpuTable({ nodes }: { nodes: Node[] }): ReactNode {
   return (
     <div className="table-scroll" tabIndex={0} role="region" aria-label="GPUs">
       <table className="table gpus">
-        <caption className="hidden">{counted(rows.length, "GPU")}, each with its slices and who holds them</caption>
+        <caption className="hidden">{counted(rows.length, "GPU")}, each with its slices and their pods</caption>
         <thead>
           <tr>
             <th scope="col">Node</th>
             <th scope="col">GPU</th>
             <th scope="col">Model</th>
             <th scope="col">Mode</th>
-            <th scope="col" className="number">Held</th>
+            <th scope="col" className="number">Allocated</th>
             <th scope="col" className="number">Busy</th>
             <th scope="col">Slices</th>
           </tr>

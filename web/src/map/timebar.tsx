@@ -19,17 +19,20 @@ interface Props {
   local: boolean;
   /** The map of that moment is still being loaded. */
   busy: boolean;
+  /** Somebody reaches for it: the past may be loaded. */
+  onReach: () => void;
 }
 
+/** Frames of a whole replay, and the seconds that it takes. */
 const speeds = [
-  { id: "240", label: "slow" },
-  { id: "120", label: "normal" },
-  { id: "48", label: "fast" },
+  { id: "240", label: "in 45 s" },
+  { id: "120", label: "in 20 s" },
+  { id: "48", label: "in 10 s" },
 ];
 
 const pause = { local: 60, asked: 180 }; // milliseconds between frames
 
-export function TimeBar({ range, at, past, local, busy }: Props): ReactNode {
+export function TimeBar({ range, at, past, local, busy, onReach }: Props): ReactNode {
   const now = useNow(10_000);
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useState("120");
@@ -71,14 +74,19 @@ export function TimeBar({ range, at, past, local, busy }: Props): ReactNode {
     setPlaying(!playing);
   };
   return (
-    <section className="timebar" aria-label="Time">
+    <section className="timebar" aria-label="Time" onPointerEnter={onReach} onFocus={onReach}>
       <div className="timebar-buttons">
         <IconButton label={playing ? "Stop the replay" : "Replay"} icon={playing ? "pause" : "play"} onPress={play} />
         <IconButton label="A step back" icon="back" onPress={() => go(value - step)} />
         <IconButton label="A step forward" icon="forward" onPress={() => go(value + step)} isDisabled={at === undefined} />
-        <Choice label="Speed of the replay" value={speed} options={speeds} onChange={setSpeed} />
+        <Choice label="Length of the replay" value={speed} options={speeds} onChange={setSpeed} />
       </div>
       <div className="slider">
+        <div className="slider-times muted" aria-hidden="true">
+          {[0, 0.25, 0.5, 0.75, 1].map((part) => (
+            <span key={part}>{clock(range.from + part * (end - range.from), end, false)}</span>
+          ))}
+        </div>
         <Marks range={range} end={end} past={past} />
         <input
           type="range" aria-label="Moment" aria-valuetext={live ? "now" : clock(value, now)}

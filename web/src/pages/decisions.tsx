@@ -8,6 +8,7 @@ import { ago, clock, count, counted, milliseconds, percent } from "../lib/format
 import { byTime, changesOf, compute, costOf, difference, doneAt, madeAt, piecesOf, switchOf, withDecision, type Change } from "../lib/layouts";
 import { href, setParams, useRoute } from "../lib/route";
 import { useSeries } from "../lib/series";
+import { reasonOf, settled, titleOf } from "../lib/stories";
 import type { TimeRange } from "../lib/range";
 import { Chart } from "../ui/chart";
 import { Segments } from "../ui/controls";
@@ -35,7 +36,7 @@ export default function DecisionsPage(): ReactNode {
       {(data) => (
         <>
           <Efficiency range={range} decisions={data.decisions} />
-          <List all={data.decisions} />
+          <List all={settled(data.decisions)} />
         </>
       )}
     </Loaded>
@@ -54,7 +55,7 @@ function Efficiency({ range, decisions }: { range: TimeRange; decisions: Decisio
             lines={[
               { label: "Allocated", colour: "--series-1", series: data.of("allocated") },
               { label: "Computing", colour: "--series-2", dash: [7, 3], series: data.of("used") },
-              { label: "Fragmented", colour: "--series-4", dash: [2, 3], series: data.of("fragmented") },
+              { label: "Locked", colour: "--series-4", dash: [2, 3], series: data.of("fragmented") },
             ]}
             from={range.from} to={range.to} write={percent} most={1} marks={marks} height={170}
           />
@@ -110,7 +111,7 @@ function List({ all }: { all: Decision[] }): ReactNode {
         </Button>
       )}
       {all.length >= most && limit >= matching.length && (
-        <p className="muted">These are the latest {count(most)}; choose a shorter stretch of time for earlier ones.</p>
+        <p className="muted">These are the latest {count(most)}; choose a shorter time range for earlier ones.</p>
       )}
     </>
   );
@@ -118,6 +119,11 @@ function List({ all }: { all: Decision[] }): ReactNode {
 
 function Item({ decision, now, open }: { decision: Decision; now: number; open: boolean }): ReactNode {
   const cost = costOf(decision);
+  const changes = open ? changesOf(decision) : [];
+  const changed = changes.filter((each) => difference(each.before, each.after).length > 0 || switchOf(each) !== "");
+  // GPUs that stay as they are only where there is nothing else to show.
+  const shown = changed.length > 0 ? changed : changes;
+  const same = changes.length - shown.length;
   const made = madeAt(decision), done = doneAt(decision);
   const id = `decision-${decision.id}`;
   return (
@@ -130,7 +136,7 @@ function Item({ decision, now, open }: { decision: Decision; now: number; open: 
         <time dateTime={new Date(made).toISOString()} title={clock(made, now)}>{clock(made, now, false)}</time>
         <span className="tag" data-type={decision.type}>{decision.type}</span>
         <span className="decision-summary ellipsis">
-          {decision.summary} <span className="muted">{nodesOf(decision)}</span>
+          {titleOf(decision)}
         </span>
         <span className="decision-cost muted">
           {cost.made > 0 && <span>+{cost.made} made</span>}
@@ -143,18 +149,19 @@ function Item({ decision, now, open }: { decision: Decision; now: number; open: 
       {open && (
         <div className="decision-body" id={id}>
           <p>
-            <strong>Why</strong> {decision.why || "not said"} <span className="muted">({ago(made, now)})</span>
+            <strong>Why</strong> {reasonOf(decision)} <span className="muted">({ago(made, now)})</span>
           </p>
           <div className="decision-columns">
             <Pods title="Served" pods={decision.pods} none="no pod" />
             <Pods title="Evicted" pods={decision.victims} none="none" />
           </div>
-          {decision.nodes.length > 0 && <h3>Before and after</h3>}
+          {shown.length > 0 && <h3>Before and after</h3>}
           <ul className="changes">
-            {changesOf(decision).map((change) => (
+            {shown.map((change) => (
               <ChangeRow key={`${change.node}/${change.index}`} change={change} at={done} />
             ))}
           </ul>
+          {same > 0 && <p className="muted small">{counted(same, "GPU")} of these nodes {same === 1 ? "keeps its" : "keep their"} layout.</p>}
           <p className="small">
             <a href={href("map", { at: String(made - 30_000) })}>Map just before</a> ·{" "}
             <a href={href("map", { at: String(done + 10_000) })}>Map just after</a>
@@ -163,11 +170,6 @@ function Item({ decision, now, open }: { decision: Decision; now: number; open: 
       )}
     </li>
   );
-}
-
-function nodesOf({ nodes }: Decision): string {
-  const names = nodes.slice(0, 3).map((each) => each.node).join(", ");
-  return nodes.length > 3 ? `${names} and ${nodes.length - 3} more` : names;
 }
 
 function Pods({ title, pods, none }: { title: string; pods: PodName[]; none: string }): ReactNode {

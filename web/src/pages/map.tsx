@@ -1,15 +1,16 @@
 // Every GPU with its slots, now or at any moment of the past.
-import { useMemo, type ReactNode } from "react";
+import { useMemo, useState, type ReactNode } from "react";
+import { Button } from "react-aria-components";
 import type { Gpus, Node } from "../api/types";
 import { useAt, useCluster, useGpus, useNow, useRange } from "../lib/data";
-import { count, percent } from "../lib/format";
+import { count, counted, percent } from "../lib/format";
 import { markTeams, type TeamMark } from "../lib/palette";
 import { href, setParams, useRoute } from "../lib/route";
 import { GpuCanvas } from "../map/canvas";
-import { countSlots, shortProduct, type Slots } from "../map/cells";
+import { cellsOf, countSlots, shortProduct, type Slots } from "../map/cells";
 import type { By } from "../map/draw";
-import { cursorOf, filterNodes } from "../map/find";
-import type { Cursor, Zoom } from "../map/geometry";
+import { cursorOf, filterNodes, findOnMap, isMeant, ofProduct, type Found } from "../map/find";
+import { foldedNodes, type Cursor, type Zoom } from "../map/geometry";
 import { Legend } from "../map/legend";
 import { GpuTable } from "../map/table";
 import { usePast, useRested } from "../map/replay";
@@ -20,12 +21,13 @@ import { staleAfter } from "../ui/shell";
 import { Empty, Loaded } from "../ui/states";
 
 const bys = [
-  { id: "team", label: "Team" },
-  { id: "state", label: "State" },
   { id: "utilization", label: "Utilisation" },
+  { id: "state", label: "State" },
+  { id: "team", label: "Team" },
 ] as const;
 
 const zooms = [
+  { id: "fit", label: "Fit" },
   { id: "s", label: "S" },
   { id: "m", label: "M" },
   { id: "l", label: "L" },
@@ -35,7 +37,8 @@ export default function MapPage(): ReactNode {
   const { params } = useRoute();
   const at = useAt();
   const range = useRange();
-  const { past, replay } = usePast(range, at, params.ns ?? "");
+  const [wanted, setWanted] = useState(false);
+  const { past, replay } = usePast(range, at, params.ns ?? "", wanted);
   // While the slider moves, the map is drawn from loaded data; at rest, readings are added.
   const rested = useRested(at, 250);
   const asked = useGpus(replay ? rested : at, params.ns ?? "");
@@ -55,7 +58,7 @@ export default function MapPage(): ReactNode {
         }
       </Loaded>
       {(gpus.data || at !== undefined) && (
-        <TimeBar range={range} at={at} past={past} local={replay !== undefined} busy={gpus.loading} />
+        <TimeBar range={range} at={at} past={past} local={replay !== undefined} busy={gpus.loading} onReach={() => setWanted(true)} />
       )}
     </div>
   );
@@ -65,27 +68,36 @@ function Body({ gpus, at }: { gpus: Gpus; at: number | undefined }): ReactNode {
   const { params } = useRoute();
   const { live } = useCluster();
   useNow(10_000); // fades outdated data
-  const by = bys.find((each) => each.id === params.by)?.id ?? "team";
-  const zoom = zooms.find((each) => each.id === params.zoom)?.id ?? "m";
+  const zoom = zooms.find((each) => each.id === params.zoom)?.id ?? "fit";
+  const query = params.q ?? "";
+  const text = query.trim().toLowerCase();
   const selected = cursorOf(params.sel);
   const products = useMemo(
     () => [...new Set(gpus.nodes.flatMap((node) => node.gpus.map((gpu) => gpu.product)))].sort(),
     [gpus.nodes],
   );
+  const table = params.view === "table";
+  // The table lists what the search means; the map dims the rest, so that it keeps its shape.
   const nodes = useMemo(
-    () => filterNodes(gpus.nodes, params.q ?? "", params.product ?? ""),
-    [gpus.nodes, params.q, params.product],
+    () => (table ? filterNodes(gpus.nodes, query, params.product ?? "") : ofProduct(gpus.nodes, params.product ?? "")),
+    [table, gpus.nodes, query, params.product],
   );
+  const folded = useMemo(
+    () => foldedNodes(nodes, (node) => (text !== "" && isMeant(node.node, noCell, text)) || node.node === cursorOf(params.sel)?.node),
+    [nodes, text, params.sel],
+  );
+  const unfolded = params.empty === "shown";
+  const found = useMemo(() => findOnMap(nodes, query), [nodes, query]);
   const slots = useMemo(() => countSlots(nodes), [nodes]);
   const teams = useMemo(() => markTeams(countSlots(gpus.nodes).byTeam.keys()), [gpus.nodes]);
+  const by = bys.find((each) => each.id === params.by)?.id ?? (isMeasured(gpus.nodes) ? "utilization" : "team");
   const node = gpus.nodes.find((each) => each.node === selected?.node);
   const gpu = node?.gpus.find((each) => each.index === selected?.index);
-  const select = (cursor: Cursor | undefined): void =>
-    setParams({ sel: cursor ? `${cursor.node}/${cursor.index}` : "", pod: "" });
-  const table = params.view === "table";
+  const select = (cursor: Cursor | undefined, pod = ""): void =>
+    setParams({ sel: cursor ? `${cursor.node}/${cursor.index}` : "", pod });
   return (
     <>
-      <Toolbar by={by} zoom={zoom} products={products} table={table} />
+      <Toolbar by={by} zoom={zoom} products={products} table={table} found={found} folded={folded.size} unfolded={unfolded} />
       <Legend by={by} teams={teams} slots={slots} team={params.team ?? ""} />
       <div className="map-body">
         {nodes.length === 0 ? (
@@ -98,8 +110,10 @@ function Body({ gpus, at }: { gpus: Gpus; at: number | undefined }): ReactNode {
           <GpuTable nodes={nodes} />
         ) : (
           <GpuCanvas
-            nodes={nodes} by={by} zoom={zoom} teams={teams} team={params.team ?? ""} pod={params.pod ?? ""}
-            selected={selected} staleBefore={(at ?? live.now()) - staleAfter} onSelect={select}
+            nodes={nodes} folded={unfolded ? nothingFolded : folded} text={text} first={found.first} by={by} zoom={zoom} teams={teams}
+            team={params.team ?? ""} pod={params.pod ?? ""} selected={selected}
+            staleBefore={(at ?? live.now()) - staleAfter * Math.max(1, live.speed())} onSelect={select}
+            onUnfold={() => setParams({ empty: "shown" })}
           />
         )}
         {selected && (
@@ -114,14 +128,36 @@ function Body({ gpus, at }: { gpus: Gpus; at: number | undefined }): ReactNode {
   );
 }
 
-function Toolbar({ by, zoom, products, table }: { by: By; zoom: Zoom; products: string[]; table: boolean }): ReactNode {
+const noCell = { profile: "", holders: [] };
+const nothingFolded: ReadonlySet<Node> = new Set();
+
+/** True if any piece has a reading: else colours of utilisation say nothing. */
+const isMeasured = (nodes: Node[]): boolean =>
+  nodes.some((node) => node.gpus.some((gpu) => cellsOf(gpu).some((cell) => cell.holders.length > 0 && cell.utilization !== null)));
+
+interface ToolbarProps {
+  by: By;
+  zoom: Zoom;
+  products: string[];
+  table: boolean;
+  found: Found;
+  folded: number;
+  unfolded: boolean;
+}
+
+function Toolbar({ by, zoom, products, table, found, folded, unfolded }: ToolbarProps): ReactNode {
   const { params } = useRoute();
   return (
     <div className="toolbar">
       <Search
-        label="Find nodes and pods on the map" placeholder="Node or pod" value={params.q ?? ""}
+        label="Find nodes and pods on the map" placeholder="Node, pod or profile" value={params.q ?? ""}
         onChange={(q) => setParams({ q })}
       />
+      {params.q && !table && (
+        <span className={found.nodes > 0 ? "muted nowrap" : "warn-text nowrap"} role="status">
+          {found.nodes === 0 ? "nothing matches" : `${found.pods > 0 ? `${counted(found.pods, "pod")} on ` : ""}${counted(found.nodes, "node")}`}
+        </span>
+      )}
       {products.length > 1 && (
         <Choice
           label="Model" value={params.product ?? ""} onChange={(product) => setParams({ product })}
@@ -129,11 +165,16 @@ function Toolbar({ by, zoom, products, table }: { by: By; zoom: Zoom; products: 
         />
       )}
       <Segments label="Colour by" value={by} options={bys} onChange={(id) => setParams({ by: id, team: "" })} />
-      {!table && <Segments label="Size" value={zoom} options={zooms} onChange={(id) => setParams({ zoom: id })} />}
+      {!table && <Segments label="Size" value={zoom} options={zooms} onChange={(id) => setParams({ zoom: id === "fit" ? "" : id })} />}
       <Segments
         label="Show as" value={table ? "table" : "map"} onChange={(id) => setParams({ view: id === "map" ? "" : id })}
         options={[{ id: "map", label: "Map" }, { id: "table", label: "Table" }]}
       />
+      {!table && folded > 0 && (
+        <Button className="button small" onPress={() => setParams({ empty: unfolded ? "" : "shown" })}>
+          {unfolded ? "Fold" : "Show"} {counted(folded, "empty node")}
+        </Button>
+      )}
     </div>
   );
 }
@@ -144,7 +185,7 @@ function Summary({ nodes, slots, teams }: { nodes: Node[]; slots: Slots; teams: 
   return (
     <p className="hidden">
       {count(slots.total)} GPUs on {count(nodes.length)} nodes: {share(slots.byKind.busy)} in use,{" "}
-      {share(slots.byKind.idle)} held and idle, {share(slots.byKind.free + slots.byKind.unpartitioned)} free;{" "}
+      {share(slots.byKind.idle)} allocated and idle, {share(slots.byKind.free + slots.byKind.unpartitioned)} free;{" "}
       {[...teams.keys()].map((team) => `${team} ${share(slots.byTeam.get(team) ?? 0)}`).join(", ")}.
     </p>
   );

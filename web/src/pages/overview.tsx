@@ -1,80 +1,174 @@
-// Use of the cluster's GPUs, pending pods, and recent decisions.
+// Five answers: how the GPUs are used, what needs attention, who waits and why, what each team
+// holds, what happened in the last hour.
 import { useMemo, type ReactNode } from "react";
 import { api } from "../api/client";
-import type { Decision, Overview, Pod } from "../api/types";
+import type { Decision, Overview, Pod, Pool, Quota, Series } from "../api/types";
 import { partsOf } from "../lib/capacity";
-import { useCluster, useEvent, useGpus, useNow, useOverview, useRange, useResource } from "../lib/data";
-import { ago, clock, count, counted, duration, percent, request } from "../lib/format";
-import { byTime, madeAt, withDecision } from "../lib/layouts";
-import { splitRemedy } from "../lib/pods";
+import { loadPending, useBeat, useCluster, useEvent, useGpus, useNow, useOverview, useRange, useResource, type Resource } from "../lib/data";
+import { ago, clock, count, counted, duration, percent } from "../lib/format";
+import { madeAt, withDecision } from "../lib/layouts";
+import { stem } from "../lib/pods";
 import { href } from "../lib/route";
 import { useSeries } from "../lib/series";
+import { storiesOf, type Story } from "../lib/stories";
+import { gigabytesOfGpu, inGpus, isUnmet, subjectOf, teamsOf, type Team } from "../lib/teams";
+import { groupCauses, groupWaiting, type WaitGroup } from "../lib/waiting";
 import { shortProduct } from "../map/cells";
+import { MiniMap } from "../map/minimap";
 import { Chart, type Line } from "../ui/chart";
 import { Icon } from "../ui/icons";
 import { Meter } from "../ui/panel";
+import { QuotaBar } from "../ui/quotabar";
+import { staleAfter } from "../ui/shell";
+import { Spark } from "../ui/spark";
 import { Empty, Loaded } from "../ui/states";
+import { useWide } from "../lib/wide";
+
+const hour = 3_600_000;
+/** A pod that waits for longer needs somebody's attention. */
+const stuckAfter = 10 * 60_000;
 
 export default function OverviewPage(): ReactNode {
   const overview = useOverview();
-  return (
-    <Loaded resource={overview} what="the overview of the cluster" rows={6}>
-      {(data) =>
-        data.nodes === 0 ? (
-          <Empty title="No node reports yet">
-            <p>
-              Nodes appear as soon as their agent sends its first report. Nodes that nos partitions carry the label{" "}
-              <code>nos.nebuly.com/gpu-partitioning</code>.
-            </p>
-          </Empty>
-        ) : (
-          <Body overview={data} />
-        )
-      }
-    </Loaded>
-  );
+  if (overview.data?.nodes === 0) {
+    return (
+      <Empty title="No node reports yet">
+        <p>
+          Nodes appear as soon as their agent sends its first report. Nodes that nos partitions carry the label{" "}
+          <code>nos.nebuly.com/gpu-partitioning</code>.
+        </p>
+      </Empty>
+    );
+  }
+  return <Answers overview={overview} />;
 }
 
-function Body({ overview }: { overview: Overview }): ReactNode {
+interface Sources {
+  overview: Resource<Overview>;
+  gpus: ReturnType<typeof useGpus>;
+  pending: Resource<Pod[]>;
+  quotas: Resource<{ quotas: Quota[] }>;
+  decisions: Resource<{ decisions: Decision[] }>;
+}
+
+function Answers({ overview }: { overview: Resource<Overview> }): ReactNode {
+  const { name, live } = useCluster();
+  const beat = useBeat(10_000);
+  const gpus = useGpus(undefined, "");
+  const pending = useResource(`pending|${name}|${beat}`, (signal) => loadPending(name, signal));
+  const quotas = useResource(`quotas|${name}`, (signal) => api.quotas(name, undefined, signal));
+  useEvent("quotas", (data) => {
+    const next = data as { quotas?: Quota[] };
+    if (Array.isArray(next.quotas)) quotas.set(() => ({ quotas: next.quotas ?? [] }));
+  });
+  const decisions = useResource(`hour|${name}`, (signal) =>
+    api.decisions(name, { from: Math.round(live.now() - hour), limit: 1000 }, signal),
+  );
+  useEvent("decision", (data) => decisions.set((last) => ({ decisions: withDecision(last.decisions, data as Decision, 1000) })));
+  useEvent("reset", () => {
+    quotas.reload();
+    decisions.reload();
+  });
+  const sources: Sources = { overview, gpus, pending, quotas, decisions };
   return (
     <div className="overview">
-      <Capacity overview={overview} />
-      <Trends />
-      <div className="columns">
-        <Waiting />
-        <Recent />
-        <div className="stacked">
-          <Attention />
-          <Models overview={overview} />
-        </div>
-      </div>
+      <Use overview={overview} decisions={decisions} />
+      <Attention {...sources} />
+      <Waiting pending={pending} />
+      <Teams {...sources} />
+      <Stories decisions={decisions} />
+      <MapPanel gpus={gpus} />
     </div>
   );
 }
 
-function Capacity({ overview }: { overview: Overview }): ReactNode {
-  const parts = partsOf(overview);
+/** A panel whose list scrolls if the page is lower than it is long. */
+function Answer({ area, title, link, note, children }: { area: string; title: string; link?: string; note?: ReactNode; children: ReactNode }): ReactNode {
   return (
-    <section className="panel capacity" aria-labelledby="capacity">
-      <div className="figures">
-        <Figure name="Allocated" value={percent(overview.allocated)} note={`of ${counted(overview.gpus, "GPU")}`} />
-        <Figure
-          name="Computing"
-          value={overview.used === null ? "not measured" : percent(overview.used)}
-          note="allocated × busy"
-        />
-        <Figure name="Pending pods" value={count(overview.pods.pending ?? 0)} note={`${count(overview.pods.running ?? 0)} running`} href={href("workloads", { state: "pending" })} />
-        <Figure name="Time to slice" value={duration(overview.seconds_to_slice)} note="median, last hour" />
-        <Figure
-          name="Nodes"
-          value={count(overview.nodes)}
-          note={overview.stale_nodes > 0 ? `${count(overview.stale_nodes)} silent` : "all report"}
-          tone={overview.stale_nodes > 0 ? "warn" : ""}
-        />
-      </div>
-      <h2 id="capacity" className="hidden">
-        Where all slots are
+    <section className="panel answer" data-area={area} aria-labelledby={`answer-${area}`}>
+      <h2 id={`answer-${area}`}>
+        {link ? <a href={link}>{title}</a> : title} {note && <span className="muted">{note}</span>}
       </h2>
+      {children}
+    </section>
+  );
+}
+
+/** `short`: something below it takes the room that it leaves. */
+const Rows = ({ label, short, children }: { label: string; short?: boolean; children: ReactNode }): ReactNode => (
+  <div className={short ? "answer-rows short" : "answer-rows"} tabIndex={0} role="region" aria-label={label}>
+    <ul className="lines">{children}</ul>
+  </div>
+);
+
+/* How the GPUs are used. */
+
+function Use({ overview, decisions }: { overview: Resource<Overview>; decisions: Resource<{ decisions: Decision[] }> }): ReactNode {
+  return (
+    <section className="panel answer" data-area="use" aria-labelledby="answer-use">
+      <h2 id="answer-use" className="hidden">Use of GPUs</h2>
+      <Loaded resource={overview} what="the use of the cluster" rows={2}>
+        {(data) => <Capacity overview={data} />}
+      </Loaded>
+      <Trends decisions={decisions.data?.decisions ?? []} />
+    </section>
+  );
+}
+
+/** Of the same hour yesterday; undefined while it loads, null without data. */
+function useYesterday(): { allocated: number | null; used: number | null } | undefined {
+  const { name } = useCluster();
+  const now = useNow(600_000);
+  const answer = useResource(`yesterday|${name}|${now}`, async (signal) => {
+    const query = { subject: ["cluster"], from: now - 24 * hour - hour / 2, to: now - 24 * hour + hour / 2, points: 1 };
+    const mean = async (metric: string): Promise<number | null> => {
+      const [series] = (await api.series(name, { metric, ...query }, signal)).series;
+      const known = (series?.mean ?? []).filter((each): each is number => each !== null);
+      return known.length > 0 ? known.reduce((sum, each) => sum + each, 0) / known.length : null;
+    };
+    const [allocated, used] = await Promise.all([mean("allocated"), mean("used")]);
+    return { allocated, used };
+  });
+  return answer.data;
+}
+
+function against(value: number | null, before: number | null | undefined): string {
+  if (value === null || before === undefined) return "";
+  return before === null ? "no data of yesterday" : `yesterday ${percent(before)}`;
+}
+
+function Capacity({ overview }: { overview: Overview }): ReactNode {
+  const yesterday = useYesterday();
+  const parts = partsOf(overview);
+  const gpus = (share: number | null): number => Math.round((share ?? 0) * overview.gpus);
+  const wasted = gpus(overview.idle);
+  return (
+    <>
+      <div className="figures">
+        <Figure
+          name="Allocated" value={percent(overview.allocated)} more={against(overview.allocated, yesterday?.allocated)}
+          note={`${count(gpus(overview.allocated))} of ${counted(overview.gpus, "GPU")}`}
+        />
+        <Figure
+          name="Computing" value={overview.used === null ? "not measured" : percent(overview.used)}
+          more={against(overview.used, yesterday?.used)} note={overview.used === null ? "" : `${counted(gpus(overview.used), "GPU")} of work`}
+        />
+        {overview.empty_gpus !== undefined && (
+          <Figure
+            name="Empty GPUs" value={count(overview.empty_gpus)} note={overview.empty_nodes ? `${counted(overview.empty_nodes, "whole node")} of ${count(overview.nodes)}` : `on ${counted(overview.nodes, "node")}`}
+            more={overview.empty_gpus > 0 ? "free to give back" : ""} href={href("map", { by: "state" })}
+          />
+        )}
+        <Figure
+          name="Idle" value={overview.idle === null ? "not measured" : count(wasted)} tone={wasted > 0 ? "warn" : ""}
+          note={overview.idle === null ? "" : "GPUs, below 5 % busy"} href={href("map", { by: "utilization" })}
+        />
+        <Figure
+          name="Pending pods" value={count(overview.pods.pending ?? 0)} note={`${count(overview.pods.running ?? 0)} running`}
+          href={href("workloads", { state: "pending" })}
+        />
+        <Figure name="Time to slice" value={duration(overview.seconds_to_slice)} note="median, last hour" />
+      </div>
       <div className="capacity-bar" aria-hidden="true">
         {parts.map((part) => (
           <span key={part.id} className="capacity-part" data-part={part.id} style={{ flexGrow: part.share }} title={`${part.label} ${percent(part.share)}`} />
@@ -90,7 +184,17 @@ function Capacity({ overview }: { overview: Overview }): ReactNode {
           </li>
         ))}
       </ul>
-    </section>
+      {overview.models.length > 1 && (
+        <ul className="models" aria-label="Allocated by model">
+          {overview.models.slice(0, 6).map((model) => (
+            <li key={model.product}>
+              <span className="ellipsis">{shortProduct(model.product)}</span> <span className="muted nowrap">{counted(model.gpus, "GPU")}</span>
+              <Meter label="Allocated" share={model.allocated} text={percent(model.allocated)} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
   );
 }
 
@@ -98,72 +202,53 @@ interface FigureProps {
   name: string;
   value: string;
   note: string;
+  more?: string;
   href?: string;
   tone?: string;
 }
 
-function Figure({ name, value, note, href: link, tone }: FigureProps): ReactNode {
+function Figure({ name, value, note, more, href: link, tone }: FigureProps): ReactNode {
   return (
     <div className="figure" data-tone={tone}>
       <div className="figure-name">{link ? <a href={link}>{name}</a> : name}</div>
       <div className="figure-value">{value}</div>
       <div className="figure-note">{note}</div>
+      {more && <div className="figure-note figure-more">{more}</div>}
     </div>
   );
 }
 
-const metrics = ["allocated", "used", "idle", "fragmented", "stranded", "pods_pending", "seconds_to_slice"] as const;
-
-const plotHeight = 118;
+const metrics = ["allocated", "used", "idle", "fragmented", "stranded", "seconds_to_slice"] as const;
+/** Round steps of an axis in seconds. */
 const spans = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400];
 
-function Trends(): ReactNode {
+function Trends({ decisions }: { decisions: Decision[] }): ReactNode {
   const range = useRange();
   const series = useSeries(metrics, ["cluster"], range);
-  const { name } = useCluster();
-  const decisions = useResource(`marks|${name}|${range.from}|${range.to}`, (signal) =>
-    api.decisions(name, { from: Math.round(range.from), to: Math.round(range.to), limit: 1000 }, signal),
-  );
-  const marks = useMemo(
-    () => decisions.data?.decisions.map((each) => ({ at: madeAt(each), failed: each.state === "failed" })) ?? [],
-    [decisions.data],
-  );
+  const tall = useWide(2000);
+  const marks = useMemo(() => decisions.map((each) => ({ at: madeAt(each), failed: each.state === "failed" })), [decisions]);
+  const shape = { from: range.from, to: range.to, height: tall ? 210 : 120, brief: true };
   return (
-    <Loaded resource={series} what="trends" rows={5}>
+    <Loaded resource={series} what="trends" rows={2}>
       {(data) => {
-        const line = (metric: string, label: string, colour: string, dash?: number[], help?: string): Line => ({
-          label, colour, dash, help, series: data.of(metric),
-        });
+        const line = (metric: string, label: string, colour: string, dash?: number[]): Line => ({ label, colour, dash, series: data.of(metric) });
         return (
           <div className="charts">
             <Chart
-              title="Use of all slots"
-              note={marks.length > 0 ? `${counted(marks.length, "decision")} marked` : undefined}
-              lines={[
-                line("allocated", "Allocated", "--series-1"),
-                line("used", "Computing", "--series-2", [7, 3]),
-              ]}
-              from={range.from} to={range.to} write={percent} most={1} marks={marks} height={plotHeight}
+              {...shape} title="Use" write={percent} most={1} marks={marks} note="marks: decisions of the last hour"
+              lines={[line("allocated", "Allocated", "--series-1"), line("used", "Computing", "--series-2", [7, 3])]}
             />
             <Chart
-              title="Waste"
+              {...shape} title="Waste" write={percent} most={0.05}
               lines={[
-                line("idle", "Held, idle", "--series-3", [2, 3]),
-                line("fragmented", "Fragmented", "--series-4"),
+                line("idle", "Allocated, idle", "--series-3", [2, 3]),
+                line("fragmented", "Locked", "--series-4"),
                 line("stranded", "Stranded", "--series-5", [7, 3]),
               ]}
-              from={range.from} to={range.to} write={percent} most={0.05} height={plotHeight}
             />
             <Chart
-              title="Pending pods"
-              lines={[{ ...line("pods_pending", "Pending", "--series-4"), band: true }]}
-              from={range.from} to={range.to} write={count} most={4} height={plotHeight}
-            />
-            <Chart
-              title="Time to slice"
-              note="median of the hour before"
+              {...shape} title="Time to slice" note="median of the hour before" write={duration} steps={spans} most={30}
               lines={[{ ...line("seconds_to_slice", "Median", "--series-5"), band: true }]}
-              from={range.from} to={range.to} write={duration} steps={spans} most={30} height={plotHeight}
             />
           </div>
         );
@@ -172,158 +257,355 @@ function Trends(): ReactNode {
   );
 }
 
-function Waiting(): ReactNode {
-  const { name } = useCluster();
-  const now = useNow();
-  const waiting = useResource(`waiting|${name}|${Math.floor(now / 10_000)}`, (signal) =>
-    api.workloads(name, { state: "pending", limit: 6 }, signal),
+/* What needs attention. */
+
+interface Item {
+  key: string;
+  text: string;
+  why: string;
+  link: string;
+  bad?: boolean;
+}
+
+function Attention({ gpus, pending, quotas, decisions }: Sources): ReactNode {
+  const { name, live } = useCluster();
+  const now = useNow(10_000);
+  const pools = useResource(`pools|${name}`, (signal) => api.pools(name, undefined, signal));
+  useEvent("pools", (data) => {
+    const next = data as { pools?: Pool[] };
+    if (Array.isArray(next.pools)) pools.set(() => ({ pools: next.pools ?? [] }));
+  });
+  const teams = useMemo(
+    () => teamsOf([], quotas.data?.quotas ?? [], pending.data ?? []),
+    [quotas.data, pending.data],
   );
+  const items = [
+    ...brokenThings(gpus.data?.nodes ?? [], live.now(), now, staleAfter * 3 * Math.max(1, live.speed())),
+    ...unmetQuotas(teams),
+    ...stuckPods(pending.data ?? [], now),
+    ...poolTroubles(pools.data?.pools ?? []),
+    ...failures(decisions.data?.decisions ?? [], now),
+  ];
+  const sources = [gpus, pending, quotas];
+  const failed = sources.find((each) => each.error && each.data === undefined);
   return (
-    <section className="panel">
-      <h2>
-        <a href={href("workloads", { state: "pending" })}>Waiting</a>{" "}
-        <span className="muted">{waiting.data ? count(waiting.data.total) : ""}</span>
-      </h2>
-      <Loaded resource={waiting} what="what waits">
-        {(data) =>
-          data.pods.length === 0 ? (
-            <p className="muted">No pod waits for a GPU.</p>
-          ) : (
-            <ul className="lines">
-              {data.pods.map((pod) => (
-                <WaitingPod key={pod.uid} pod={pod} now={now} />
-              ))}
-            </ul>
-          )
-        }
-      </Loaded>
-    </section>
+    <Answer area="attention" title="Needs attention" note={items.length > 0 ? count(items.length) : ""}>
+      {failed?.error && <p className="notice" role="alert">Not all of it is known: {failed.error.message}</p>}
+      {items.length === 0 ? (
+        <p className={failed ? "muted" : "good-text"}>
+          {sources.some((each) => each.loading && each.data === undefined) ? "Looking…" : failed ? "Nothing in what is known." : "All GPUs are healthy, all nodes report, no pod waits for long, guarantees are met."}
+        </p>
+      ) : (
+        <Rows label="Needs attention">
+          {items.slice(0, 60).map((item) => (
+            <li key={item.key}>
+              <div className="line-head">
+                <span className={item.bad ? "bad-text" : "warn-text"}><Icon name="alert" /></span>
+                <a className="ellipsis" href={item.link}>{item.text}</a>
+              </div>
+              <div className="muted clamp" title={item.why}>{item.why}</div>
+            </li>
+          ))}
+        </Rows>
+      )}
+    </Answer>
   );
 }
 
-function WaitingPod({ pod, now }: { pod: Pod; now: number }): ReactNode {
-  const { reason, remedy } = splitRemedy(pod.why || pod.message);
-  const wanted = Object.entries(pod.requests).filter(([resource]) => resource.includes("/"));
+function brokenThings(nodes: NonNullable<Sources["gpus"]["data"]>["nodes"], time: number, now: number, silence: number): Item[] {
+  const found: Item[] = [];
+  for (const node of nodes) {
+    const link = href("map", { sel: `${node.node}/${node.gpus[0]?.index ?? 0}` });
+    if (!node.ready) found.push({ key: node.node, bad: true, text: `Node ${node.node} is not ready`, why: `last report ${clock(node.fresh_at, time, false)}`, link });
+    else if (now - node.fresh_at > silence) found.push({ key: node.node, text: `Node ${node.node} is silent`, why: `its agent reported last ${ago(node.fresh_at, now)}`, link });
+    for (const gpu of node.gpus) {
+      if (!gpu.health) continue;
+      found.push({ key: gpu.gpu, bad: true, text: `GPU ${gpu.index} of ${node.node} is unhealthy`, why: gpu.health, link: href("map", { sel: `${node.node}/${gpu.index}` }) });
+    }
+  }
+  return found;
+}
+
+const unmetQuotas = (teams: readonly Team[]): Item[] =>
+  teams.filter(isUnmet).map((team) => ({
+    key: `quota/${team.name}`, text: `${team.name} is below its guarantee, ${counted(team.able, "pod")} ${team.able === 1 ? "waits" : "wait"}`,
+    why: `uses ${percent((team.amounts?.used ?? 0) / Math.max(1, team.amounts?.guaranteed ?? 1))} of what is guaranteed`, link: href("quotas"),
+  }));
+
+const stuckShown = 6;
+
+/** By cause and size: the list beside has the jobs. */
+function stuckPods(pods: readonly Pod[], now: number): Item[] {
+  const groups = groupCauses(pods.filter((each) => now - each.created > stuckAfter));
+  const items = groups.slice(0, stuckShown).map((group) => ({
+    key: `stuck/${group.cause.key}/${group.wanted}`, link: href("workloads", { state: "pending", group: "reason" }),
+    text: `${counted(group.pods.length, "pod")} ${group.pods.length === 1 ? "waits" : "wait"} for ${group.wanted}, up to ${duration((now - group.since) / 1000)}`,
+    why: `${group.cause.title}${group.cause.reason ? `: ${group.cause.reason}` : ""}`,
+  }));
+  const rest = groups.slice(stuckShown).reduce((sum, each) => sum + each.pods.length, 0);
+  if (rest > 0) {
+    items.push({ key: "stuck", text: `${counted(rest, "more pod")} wait for over 10 min`, why: "", link: href("workloads", { state: "pending", group: "reason" }) });
+  }
+  return items;
+}
+
+const poolTroubles = (pools: readonly Pool[]): Item[] =>
+  pools
+    .filter((pool) => ["failing", "invalid", "closed"].includes(pool.state ?? ""))
+    .map((pool) => ({ key: `pool/${pool.id}`, text: `Pool ${pool.name} is ${pool.state}`, why: pool.why ?? "", link: href("pools"), bad: pool.state !== "closed" }));
+
+function failures(decisions: readonly Decision[], now: number): Item[] {
+  const failed = decisions.filter((each) => each.state === "failed" && now - madeAt(each) < hour);
+  const last = failed[0];
+  if (!last) return [];
+  return [{
+    key: "failed", text: `${counted(failed.length, "decision")} of the last hour failed`, why: `${last.summary}${last.why ? `: ${last.why}` : ""}`,
+    link: href("decisions", { id: last.id }),
+  }];
+}
+
+/* Who waits, and why. */
+
+const waitLink = (group: WaitGroup): string =>
+  href("workloads", {
+    state: "pending",
+    ...(group.job
+      ? { ns: group.namespace, job: group.job }
+      : group.pods.length > 1 ? { ns: group.namespace, q: stem(group.pods[0]!.name) } : { pod: `${group.namespace}/${group.name}` }),
+  });
+
+/** A list as short as that leaves room for a chart. */
+const groupsBesideChart = 6;
+
+function Waiting({ pending }: { pending: Resource<Pod[]> }): ReactNode {
+  const now = useNow();
+  const groups = useMemo(() => groupWaiting(pending.data ?? []), [pending.data]);
+  const range = useRange();
+  const charted = pending.data !== undefined && groups.length <= groupsBesideChart;
+  const series = useSeries(charted ? ["pods_pending"] : [], ["cluster"], range);
+  return (
+    <Answer
+      area="waiting" title="Waiting, longest first" link={href("workloads", { state: "pending" })}
+      note={pending.data ? `${counted(pending.data.length, "pod")}${groups.length > 0 ? ` in ${counted(groups.length, "group")}` : ""}` : ""}
+    >
+      <Loaded resource={pending} what="what waits">
+        {() =>
+          groups.length === 0 ? (
+            <p className="muted">No pod waits for a GPU.</p>
+          ) : (
+            <Rows label="Waiting pods by job and cause" short={charted}>
+              {groups.slice(0, 100).map((group) => (
+                <WaitRow key={group.key} group={group} now={now} />
+              ))}
+              {groups.length > 100 && <li className="muted">and {groups.length - 100} more groups</li>}
+            </Rows>
+          )
+        }
+      </Loaded>
+      {charted && series.data && (
+        <Chart
+          title="Pending pods" from={range.from} to={range.to} height={130} brief fill write={count} most={4}
+          lines={[{ label: "Pending", colour: "--series-4", series: series.data.of("pods_pending"), band: true }]}
+        />
+      )}
+    </Answer>
+  );
+}
+
+function WaitRow({ group, now }: { group: WaitGroup; now: number }): ReactNode {
+  const { cause } = group;
+  const age = now - group.since;
   return (
     <li>
       <div className="line-head">
-        <a className="ellipsis" href={href("workloads", { pod: `${pod.namespace}/${pod.name}`, state: "pending" })}>
-          {pod.namespace}/{pod.name}
-        </a>
-        <span className="tag">{wanted.map(([resource, amount]) => request(resource, amount)).join(", ")}</span>
-        <span className="muted nowrap">{duration((now - pod.created) / 1000)}</span>
+        <a className="ellipsis" href={waitLink(group)}>{group.namespace}/{group.name}</a>
+        {group.pods.length > 1 && <span className="tag">{counted(group.pods.length, "pod")}</span>}
+        <span className="tag">{group.wanted}</span>
+        <span className={age > stuckAfter ? "warn-text nowrap strong" : "muted nowrap"}>{duration(age / 1000)}</span>
       </div>
-      <div className="muted clamp" title={reason}>{remedy || reason}</div>
+      <div className="clamp" title={cause.reason}>
+        <strong>{cause.title}</strong> <span className="muted">{cause.remedy || cause.reason}</span>
+      </div>
+      {group.estimate !== null && (
+        <div className="muted small">
+          {group.estimate <= now ? "expected to start any moment" : `first start expected at ${clock(group.estimate, now, false)}`}
+        </div>
+      )}
     </li>
   );
 }
 
-function Recent(): ReactNode {
-  const { name } = useCluster();
-  const now = useNow(10_000);
-  const decisions = useResource(`recent|${name}`, (signal) => api.decisions(name, { limit: 7 }, signal));
-  useEvent("decision", (data) => {
-    const next = data as Decision;
-    decisions.set((last) => ({ decisions: withDecision(last.decisions, next, 7) }));
-  });
-  return (
-    <section className="panel">
-      <h2>
-        <a href={href("decisions")}>Decisions</a>
-      </h2>
-      <Loaded resource={decisions} what="decisions">
-        {(data) =>
-          data.decisions.length === 0 ? (
-            <p className="muted">No decisions yet.</p>
-          ) : (
-            <ul className="lines">
-              {byTime(data.decisions).map((decision) => (
-                <li key={decision.id} className="line-head">
-                  <span className="tag" data-type={decision.type}>{decision.type}</span>
-                  <a className="ellipsis grow" href={href("decisions", { id: decision.id })}>
-                    {decision.summary}
-                  </a>
-                  {decision.state === "failed" && <span className="bad-text nowrap">failed</span>}
-                  <span className="muted nowrap">{ago(madeAt(decision), now)}</span>
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Loaded>
-    </section>
-  );
-}
+/* Teams. */
 
-function Models({ overview }: { overview: Overview }): ReactNode {
-  return (
-    <section className="panel">
-      <h2>Models</h2>
-      <table className="plain">
-        <thead className="hidden">
-          <tr>
-            <th scope="col">Model</th>
-            <th scope="col">GPUs</th>
-            <th scope="col">Allocated</th>
-          </tr>
-        </thead>
-        <tbody>
-          {overview.models.map((model) => (
-            <tr key={model.product}>
-              <th scope="row">{shortProduct(model.product)}</th>
-              <td className="number">{count(model.gpus)}</td>
-              <td className="wide">
-                <Meter label="Allocated" share={model.allocated} text={percent(model.allocated)} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
-  );
-}
-
-/** Nodes and GPUs that need attention. */
-function Attention(): ReactNode {
+function Teams({ overview, gpus, quotas, pending }: Sources): ReactNode {
   const { live } = useCluster();
-  const gpus = useGpus(undefined, "");
-  const now = useNow(10_000);
-  const items = useMemo(() => {
-    const found: { key: string; text: string; why: string; link: string }[] = [];
-    for (const node of gpus.data?.nodes ?? []) {
-      const link = href("map", { sel: `${node.node}/${node.gpus[0]?.index ?? 0}` });
-      if (!node.ready) found.push({ key: node.node, text: node.node, why: `not ready; last report ${clock(node.fresh_at, live.now(), false)}`, link });
-      for (const gpu of node.gpus) {
-        if (gpu.health) {
-          found.push({ key: gpu.gpu, text: `${node.node} GPU ${gpu.index}`, why: gpu.health, link: href("map", { sel: `${node.node}/${gpu.index}` }) });
-        }
-      }
-    }
-    return found;
-  }, [gpus.data, live, now]);
+  const range = useRange();
+  const wide = useWide(mapFrom);
+  const gigabytes = gigabytesOfGpu(overview.data);
+  const teams = useMemo(
+    () => teamsOf(gpus.data?.nodes ?? [], quotas.data?.quotas ?? [], pending.data ?? []),
+    [gpus.data, quotas.data, pending.data],
+  );
+  const subjects = useMemo(
+    () => teams.filter((each) => each.quota).slice(0, 24).map((each) => subjectOf(each.quota!, each.resource)),
+    [teams],
+  );
+  // The order of teams changes with their use; the request does not.
+  const series = useSeries(["used"], [...subjects].sort(), range);
+  const drawn = teams.filter((each) => each.quota && inGpus(each.resource, 1, gigabytes) !== null).slice(0, teamColours.length);
+  const charted = teams.length <= 14 && drawn.length > 0 && series.data !== undefined;
+  const mapped = !wide && !charted && teams.length <= 6;
   return (
-    <section className="panel">
-      <h2>Needs attention</h2>
-      <Loaded resource={gpus} what="GPUs" rows={2}>
+    <Answer area="teams" title="Teams" link={href("quotas")} note={teams.length > 0 ? "use, quota and waiting pods" : ""}>
+      <Loaded resource={gpus} what="what teams hold">
         {() =>
-          items.length === 0 ? (
-            <p className="muted">All GPUs are healthy, all nodes are ready.</p>
+          teams.length === 0 ? (
+            <p className="muted">No pod holds a GPU and there is no quota.</p>
           ) : (
-            <ul className="lines">
-              {items.slice(0, 8).map((item) => (
-                <li key={item.key}>
-                  <div className="line-head">
-                    <Icon name="alert" />
-                    <a href={item.link}>{item.text}</a>
-                  </div>
-                  <div className="muted clamp">{item.why}</div>
-                </li>
-              ))}
-              {items.length > 8 && <li className="muted">and {items.length - 8} more on the map</li>}
-            </ul>
+            <div className={charted || mapped ? "answer-rows short" : "answer-rows"} tabIndex={0} role="region" aria-label="Teams">
+              <table className="plain teams">
+                <thead>
+                  <tr>
+                    <th scope="col">Team</th>
+                    <th scope="col" className="number">GPUs</th>
+                    <th scope="col">Quota</th>
+                    <th scope="col">Trend</th>
+                    <th scope="col" className="number">Idle</th>
+                    <th scope="col" className="number">Waiting</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {teams.slice(0, 100).map((team) => (
+                    <TeamRow
+                      key={team.name} team={team} gigabytes={gigabytes}
+                      trend={<TeamTrend team={team} of={series.data?.of} from={range.from} to={range.to} />}
+                    />
+                  ))}
+                </tbody>
+              </table>
+            </div>
           )
         }
       </Loaded>
-    </section>
+      {mapped && gpus.data && (
+        <div className="filler">
+          <h3><a href={href("map")}>GPU map</a> by state</h3>
+          <MiniMap nodes={gpus.data.nodes} staleBefore={live.now() - staleAfter * Math.max(1, live.speed())} />
+        </div>
+      )}
+      {charted && (
+        <Chart
+          title="Use by quota, in GPUs" from={range.from} to={range.to} height={130} brief fill write={(value) => count(value ?? null)}
+          lines={drawn.map((team, place) => ({
+            label: team.name, colour: teamColours[place]!, dash: teamDashes[place],
+            series: scaled(series.data?.of("used", subjectOf(team.quota!, team.resource)), inGpus(team.resource, 1, gigabytes) ?? 1),
+          }))}
+        />
+      )}
+    </Answer>
+  );
+}
+
+const teamColours = ["--series-1", "--series-4", "--series-2", "--series-5", "--series-3"];
+const teamDashes = [undefined, [7, 3], [2, 3], [7, 3, 2, 3], [4, 2]];
+
+const scaled = (series: Series | undefined, factor: number): Series | undefined => {
+  const times = (values: (number | null)[]): (number | null)[] => values.map((each) => (each === null ? null : each * factor));
+  return series && { ...series, mean: times(series.mean), min: times(series.min), max: times(series.max) };
+};
+
+type SeriesOf = NonNullable<ReturnType<typeof useSeries>["data"]>["of"];
+
+function TeamTrend({ team, of, from, to }: { team: Team; of: SeriesOf | undefined; from: number; to: number }): ReactNode {
+  if (!team.quota || !of) return null;
+  const series = of("used", subjectOf(team.quota, team.resource));
+  const most = Math.max(team.amounts?.guaranteed ?? 0, ...(series?.mean ?? []).map((each) => each ?? 0));
+  return <Spark series={series} from={from} to={to} most={most} />;
+}
+
+function TeamRow({ team, gigabytes, trend }: { team: Team; gigabytes: number; trend: ReactNode }): ReactNode {
+  const { amounts, resource } = team;
+  const promised = amounts && inGpus(resource, amounts.guaranteed, gigabytes);
+  const small = (value: number): string => (value < 9.95 ? value.toFixed(1).replace(/\.0$/, "") : count(Math.round(value)));
+  return (
+    <tr>
+      <th scope="row" className="ellipsis">
+        <a href={team.quota ? href("workloads", { ns: team.quota.namespaces[0] ?? team.quota.namespace }) : href("workloads", { ns: team.name })}>{team.name}</a>
+      </th>
+      <td className="number strong">{small(team.gpus)}</td>
+      <td className="wide">
+        {amounts ? (
+          <span className="team-quota">
+            <QuotaBar amounts={amounts} most={Math.max(1, amounts.used, amounts.guaranteed, amounts.min, amounts.max ?? 0)} />
+            <span className="muted small nowrap">
+              {promised ? `of ${small(promised)}` : percent(amounts.guaranteed > 0 ? amounts.used / amounts.guaranteed : 0)}
+              {amounts.borrowed > 0 ? ", borrows" : amounts.lent > 0 ? ", lends" : ""}
+            </span>
+          </span>
+        ) : (
+          <span className="muted">no quota</span>
+        )}
+      </td>
+      <td>{trend}</td>
+      <td className="number">{team.idle >= 0.05 ? <span className="warn-text">{small(team.idle)}</span> : "0"}</td>
+      <td className="number">{team.waiting > 0 ? <span className={isUnmet(team) ? "bad-text" : ""}>{count(team.waiting)}</span> : "0"}</td>
+    </tr>
+  );
+}
+
+/* The last hour. */
+
+function Stories({ decisions }: { decisions: Resource<{ decisions: Decision[] }> }): ReactNode {
+  const now = useNow(10_000);
+  const stories = useMemo(
+    () => storiesOf((decisions.data?.decisions ?? []).filter((each) => madeAt(each) > now - hour)),
+    [decisions.data, now],
+  );
+  return (
+    <Answer area="stories" title="The last hour" link={href("decisions")} note={stories.length > 0 ? counted(stories.reduce((sum, each) => sum + each.decisions, 0), "decision") : ""}>
+      <Loaded resource={decisions} what="decisions">
+        {() =>
+          stories.length === 0 ? (
+            <p className="muted">No GPU was repartitioned, no pod was evicted, no pool was scaled.</p>
+          ) : (
+            <Rows label="Decisions of the last hour">
+              {stories.slice(0, 200).map((story) => (
+                <StoryRow key={story.id} story={story} now={now} />
+              ))}
+            </Rows>
+          )
+        }
+      </Loaded>
+    </Answer>
+  );
+}
+
+function StoryRow({ story, now }: { story: Story; now: number }): ReactNode {
+  return (
+    <li className="story">
+      <time className="muted nowrap" dateTime={new Date(story.at).toISOString()} title={ago(story.at, now)}>{clock(story.at, now, false)}</time>
+      <span className="tag" data-type={story.type}>{story.type}</span>
+      <a href={href("decisions", { id: story.id })} className="story-text">
+        {story.subject && <strong>{story.subject} </strong>}
+        {story.text}
+      </a>
+      {story.failed && <span className="bad-text nowrap">failed</span>}
+    </li>
+  );
+}
+
+/* The map, where there is room. */
+
+/** Width of the window from which the map has a panel of its own. */
+const mapFrom = 2000;
+
+function MapPanel({ gpus }: { gpus: Sources["gpus"] }): ReactNode {
+  const { live } = useCluster();
+  const wide = useWide(mapFrom);
+  if (!wide) return null;
+  return (
+    <Answer area="map" title="GPU map" link={href("map")} note="by state">
+      {gpus.data && <MiniMap nodes={gpus.data.nodes} staleBefore={live.now() - staleAfter * Math.max(1, live.speed())} />}
+    </Answer>
   );
 }

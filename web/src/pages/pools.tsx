@@ -5,7 +5,7 @@ import type { Pool } from "../api/types";
 import { compareNames, useAt, useCluster, useEvent, useNow, useResource } from "../lib/data";
 import { count } from "../lib/format";
 import { barOf, costOf, gpuOf, modeOf, price, stateOf, sumOf } from "../lib/pools";
-import { Empty, Loaded } from "../ui/states";
+import { Empty, Example, Loaded } from "../ui/states";
 
 export default function PoolsPage(): ReactNode {
   const { name } = useCluster();
@@ -22,9 +22,11 @@ export default function PoolsPage(): ReactNode {
         data.pools.length === 0 ? (
           <Empty title="There are no node pools">
             <p>
-              A NodePool says what a node of it has, how many there may be and what one costs; if no repartitioning places
-              pending pods, the autoscaler asks for more of its nodes. <code>kubectl apply</code> one to see it here.
+              A NodePool describes its nodes: their GPUs, their minimum and maximum number, their price. The autoscaler adds
+              nodes to it if no repartitioning places pending pods. An example for <code>kubectl apply -f</code>, whose nodes a
+              MachineDeployment of Cluster API provides:
             </p>
+            <Example text={example} />
           </Empty>
         ) : (
           <Table pools={[...data.pools].sort((a, b) => compareNames(a.name, b.name))} />
@@ -33,6 +35,24 @@ export default function PoolsPage(): ReactNode {
     </Loaded>
   );
 }
+
+const example = `apiVersion: nos.nebuly.com/v1alpha1
+kind: NodePool
+metadata: {name: a100}
+spec:
+  gpu: {model: A100-80GB, count: 8, partitioning: mig}
+  cpu: 90
+  memory: 900Gi
+  min: 0
+  max: 20
+  price: "12.25"
+  nodeSelector: {node.example/pool: a100}
+  scaleTargetRef:
+    apiVersion: cluster.x-k8s.io/v1beta1
+    kind: MachineDeployment
+    namespace: infra
+    name: a100
+  deleteAnnotation: cluster.x-k8s.io/delete-machine`;
 
 function Table({ pools }: { pools: Pool[] }): ReactNode {
   const now = useNow(10_000);
@@ -49,10 +69,10 @@ function Table({ pools }: { pools: Pool[] }): ReactNode {
             <th scope="col">Mode</th>
             <th scope="col" className="pool-bar-cell">Nodes of max</th>
             <th scope="col" className="number">Nodes</th>
-            <th scope="col" className="number">Coming</th>
-            <th scope="col" className="number">Going</th>
+            <th scope="col" className="number">Adding</th>
+            <th scope="col" className="number">Removing</th>
             <th scope="col" className="number">Price per hour</th>
-            <th scope="col" className="number">All per hour</th>
+            <th scope="col" className="number">Total per hour</th>
             <th scope="col">State</th>
           </tr>
         </thead>
@@ -106,7 +126,7 @@ function Row({ pool, now }: { pool: Pool; now: number }): ReactNode {
 function PoolBar({ pool }: { pool: Pool }): ReactNode {
   const bar = barOf(pool);
   const share = (value: number): string => `${value * 100}%`;
-  const text = `${pool.nodes ?? 0} nodes, ${pool.going ?? 0} going, ${pool.coming ?? 0} coming, of at most ${pool.max ?? 0}`;
+  const text = `${pool.nodes ?? 0} nodes, ${pool.going ?? 0} being removed, ${pool.coming ?? 0} being added, of at most ${pool.max ?? 0}`;
   return (
     <span className="quota-bar" role="img" aria-label={text} title={text}>
       <span className="quota-own" style={{ width: share(bar.nodes) }} />

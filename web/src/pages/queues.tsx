@@ -20,9 +20,9 @@ export function QueueTable({ queues }: { queues: Queue[] }): ReactNode {
         <thead>
           <tr>
             <th scope="col">Queue</th>
-            <th scope="col">Cluster queue</th>
-            <th scope="col" className="number">Wait</th>
-            <th scope="col" className="number">Reserve quota</th>
+            <th scope="col">ClusterQueue</th>
+            <th scope="col" className="number">Pending</th>
+            <th scope="col" className="number">Reserving</th>
             <th scope="col" className="number">Admitted</th>
             <th scope="col">State</th>
           </tr>

@@ -61,7 +61,7 @@ export default function WhatIfPage(): ReactNode {
             What if?
           </Button>
           <SubmitButton allowed={session.can.submit} disabled={text.trim() === "" || tooLong || outcome.kind === "asking"} cluster={name} onSubmit={() => void submit()} />
-          <span className="muted small">{tooLong ? "Longer than a pod can be." : "Ctrl+Enter asks. Nothing is changed by asking."}</span>
+          <span className="muted small">{tooLong ? "This is longer than a pod can be." : "Ctrl+Enter simulates it. A simulation changes nothing."}</span>
         </div>
       </section>
       <section className="panel whatif-answer" aria-live="polite" aria-label="The answer">
@@ -104,7 +104,7 @@ function Starters({ onText }: { onText: (text: string) => void }): ReactNode {
 }
 
 function SubmitButton({ allowed, disabled, cluster, onSubmit }: { allowed: boolean; disabled: boolean; cluster: string; onSubmit: () => void }): ReactNode {
-  if (!allowed) return <span className="muted small">You may ask here; creating pods takes the right to.</span>;
+  if (!allowed) return <span className="muted small">You may simulate pods here. Creating one needs the permission to create pods.</span>;
   return (
     <DialogTrigger>
       <Button className="button" isDisabled={disabled}>Submit…</Button>
@@ -114,7 +114,7 @@ function SubmitButton({ allowed, disabled, cluster, onSubmit }: { allowed: boole
             {({ close }) => (
               <>
                 <Heading slot="title">Submit this pod?</Heading>
-                <p>It is created in the cluster {cluster} in your name, and runs as soon as it has a place.</p>
+                <p>It is created in the cluster {cluster} in your name, and runs as soon as it can be scheduled.</p>
                 <div className="row end">
                   <Button className="button" onPress={close} autoFocus>Not now</Button>
                   <Button
@@ -149,7 +149,7 @@ function Answer({ outcome, current }: { outcome: Outcome; current: string }): Re
         </div>
       );
     case "asking":
-      return <p className="muted">Asking…</p>;
+      return <p className="muted">Simulating…</p>;
     case "failed":
       return (
         <p className="notice bad" role="alert">
@@ -171,7 +171,7 @@ function Answer({ outcome, current }: { outcome: Outcome; current: string }): Re
 function Verdict({ answer, stale }: { answer: WhatIf; stale: boolean }): ReactNode {
   return (
     <>
-      {stale && <p className="notice">The text has been changed since; ask again.</p>}
+      {stale && <p className="notice">The text has changed since; simulate it again.</p>}
       <h2 className={answer.fits ? "verdict good-text" : "verdict warn-text"}>
         <Icon name={answer.fits ? "check" : "alert"} />
         {answer.fits ? (answer.node ? `It would run on ${answer.node}` : "It would run") : "It would wait"}

@@ -3,11 +3,11 @@ import { useEffect, useLayoutEffect, useRef, useState, type ReactNode } from "re
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Series } from "../api/types";
-import { clock, date, nothing } from "../lib/format";
+import { clock, date, duration, nothing } from "../lib/format";
 import { tickStep } from "../lib/range";
 import { setParams } from "../lib/route";
 import { useDark } from "../lib/theme";
-import { statsOf, tableOf } from "./stats";
+import { missing, outages, statsOf, stepOf, tableOf, widest } from "./stats";
 
 export interface Line {
   label: string;
@@ -38,7 +38,13 @@ interface Props {
   most?: number;
   marks?: Mark[];
   note?: ReactNode;
+  /** Only the latest value of each line beside its name, instead of a table. */
+  brief?: boolean;
+  /** Takes the height that the page leaves, at least `height`. */
+  fill?: boolean;
 }
+
+const font = "11px system-ui, sans-serif";
 
 const colourOf = (element: Element, colour: string): string =>
   colour.startsWith("--") ? getComputedStyle(element).getPropertyValue(colour).trim() : colour;
@@ -49,23 +55,31 @@ const axisTime = (at: number, span: number): string => {
   return time === "00:00" ? date(at).slice(5) : time;
 };
 
-function optionsOf(element: HTMLElement, props: Props, onCursor: (index: number | null) => void, marks: () => Mark[]): uPlot.Options {
+const sizeOf = (element: HTMLElement, { height = 150, fill }: Props): { width: number; height: number } => ({
+  width: Math.max(120, element.clientWidth), height: fill ? Math.max(height, element.clientHeight) : height,
+});
+
+function optionsOf(element: HTMLElement, latest: () => Props, onCursor: (index: number | null) => void): uPlot.Options {
+  const props = latest();
   const css = (name: string): string => colourOf(element, name);
-  const font = "11px system-ui, sans-serif";
+  const gaps: uPlot.Series.GapsRefiner = (plot, _, __, ___, found) => {
+    const { min = 0, max = 1 } = plot.scales.x ?? {};
+    return outages(found, (plot.bbox.width * stepOf(latest().lines)) / 1000 / Math.max(1, (max ?? 1) - (min ?? 0)));
+  };
   const series: uPlot.Series[] = [{}];
   const bands: uPlot.Band[] = [];
   for (const line of props.lines) {
     const stroke = css(line.colour);
     const at = series.length;
-    series.push({ stroke, width: 1.5, dash: line.dash, points: { show: false }, spanGaps: false });
-    const edge: uPlot.Series = { stroke: "transparent", width: 0, points: { show: false } };
+    series.push({ stroke, width: 1.5, dash: line.dash, points: { show: false }, spanGaps: false, gaps });
+    const edge: uPlot.Series = { stroke: "transparent", width: 0, points: { show: false }, gaps };
     series.push({ ...edge, show: line.band ?? false }, { ...edge, show: line.band ?? false });
     if (line.band) bands.push({ series: [at + 2, at + 1], fill: `${hex(stroke)}26` });
   }
   return {
-    width: Math.max(120, element.clientWidth),
-    height: props.height ?? 150,
-    padding: [8, 8, 0, 0],
+    ...sizeOf(element, props),
+    // At the right room for half a label of time.
+    padding: [8, 18, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
     scales: {
@@ -91,7 +105,11 @@ function optionsOf(element: HTMLElement, props: Props, onCursor: (index: number 
       {
         stroke: css("--muted"),
         font,
-        size: 58,
+        // The widest label decides: "10,000 GB" needs more room than "5 %".
+        size: (plot, values) => {
+          plot.ctx.font = font;
+          return Math.ceil(widest(values ?? [], (text) => plot.ctx.measureText(text).width)) + 14;
+        },
         grid: { stroke: css("--grid"), width: 1 },
         ticks: { show: false },
         space: 34,
@@ -110,7 +128,7 @@ function optionsOf(element: HTMLElement, props: Props, onCursor: (index: number 
           setParams({ from: at(plot.select.left), to: at(plot.select.left + plot.select.width), range: "" }, "push");
         },
       ],
-      draw: [(plot) => drawMarks(plot, marks(), css("--accent"), css("--bad"))],
+      draw: [(plot) => drawMarks(plot, latest().marks ?? [], css("--accent"), css("--bad"))],
     },
   };
 }
@@ -154,14 +172,14 @@ export function Chart(props: Props): ReactNode {
   useLayoutEffect(() => {
     const element = holder.current;
     if (!element) return;
-    const made = optionsOf(element, latest.current.props, setIndex, () => latest.current.props.marks ?? []);
+    const made = optionsOf(element, () => latest.current.props, setIndex);
     // The scale reads the latest range on every draw, because the time range advances.
     made.scales!.x!.range = () => [latest.current.props.from / 1000, latest.current.props.to / 1000];
     made.axes![0]!.values = (_, splits) =>
       splits.map((each) => axisTime(each * 1000, latest.current.props.to - latest.current.props.from));
     plot.current = new uPlot(made, latest.current.rows as uPlot.AlignedData, element);
     const observer = new ResizeObserver(() => {
-      plot.current?.setSize({ width: Math.max(120, element.clientWidth), height: props.height ?? 150 });
+      plot.current?.setSize(sizeOf(element, latest.current.props));
     });
     observer.observe(element);
     return () => {
@@ -174,45 +192,64 @@ export function Chart(props: Props): ReactNode {
   useEffect(() => plot.current?.setData(rows as uPlot.AlignedData));
 
   const at = index === null ? undefined : rows[0]?.[index];
+  // A line may have gaps of its own: nothing measured is no outage.
+  const without = lines.length > 0 ? Math.min(...lines.map((line) => missing(line.series))) : 0;
+  const gap = without > 0 ? `gaps: no data for ${duration(without / 1000)}` : undefined;
   return (
-    <figure className="chart">
+    <figure className="chart" data-fill={props.fill}>
       <figcaption>
         <span className="chart-title">{title}</span>
-        {note && <span className="muted">{note}</span>}
+        <span className="muted">{props.brief && at ? clock(at * 1000, props.to, false) : (gap ?? note)}</span>
       </figcaption>
       <div ref={holder} className="chart-plot" role="img" aria-label={sentence(title, lines, write)} />
-      <table className="chart-legend">
-        <thead>
-          <tr>
-            <th scope="col">
-              <span className="hidden">Line</span>
-            </th>
-            <th scope="col">{at ? clock(at * 1000, props.to, false) : "latest"}</th>
-            <th scope="col">min</th>
-            <th scope="col">mean</th>
-            <th scope="col">max</th>
-          </tr>
-        </thead>
-        <tbody>
-          {lines.map((line, place) => {
-            const stats = statsOf(line.series);
-            const value = index === null ? stats.last : rows[1 + place * 3]?.[index];
-            return (
-              <tr key={line.label}>
-                <th scope="row" title={line.help}>
-                  <Stroke colour={line.colour} dash={line.dash} />
-                  {line.label}
-                </th>
-                <td className="strong">{write(value)}</td>
-                <td>{write(stats.min)}</td>
-                <td>{write(stats.mean)}</td>
-                <td>{write(stats.max)}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+      {props.brief ? <BriefLegend lines={lines} rows={rows} index={index} write={write} /> : (
+        <table className="chart-legend">
+          <thead>
+            <tr>
+              <th scope="col">
+                <span className="hidden">Line</span>
+              </th>
+              <th scope="col">{at ? clock(at * 1000, props.to, false) : "latest"}</th>
+              <th scope="col">min</th>
+              <th scope="col">mean</th>
+              <th scope="col">max</th>
+            </tr>
+          </thead>
+          <tbody>
+            {lines.map((line, place) => {
+              const stats = statsOf(line.series);
+              const value = index === null ? stats.last : rows[1 + place * 3]?.[index];
+              return (
+                <tr key={line.label}>
+                  <th scope="row" title={line.help}>
+                    <Stroke colour={line.colour} dash={line.dash} />
+                    {line.label}
+                  </th>
+                  <td className="strong">{write(value)}</td>
+                  <td>{write(stats.min)}</td>
+                  <td>{write(stats.mean)}</td>
+                  <td>{write(stats.max)}</td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      )}
     </figure>
+  );
+}
+
+/** The lines with their values at the cursor, else the latest. */
+function BriefLegend({ lines, rows, index, write }: Pick<Props, "lines" | "write"> & { rows: ReturnType<typeof tableOf>; index: number | null }): ReactNode {
+  return (
+    <ul className="chart-brief">
+      {lines.map((line, place) => (
+        <li key={line.label} title={line.help}>
+          <Stroke colour={line.colour} dash={line.dash} />
+          {line.label} <strong>{write(index === null ? statsOf(line.series).last : rows[1 + place * 3]?.[index])}</strong>
+        </li>
+      ))}
+    </ul>
   );
 }
 

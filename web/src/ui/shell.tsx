@@ -1,10 +1,10 @@
 // The frame of all pages: navigation, cluster and time, and the age of the data.
-import { useEffect, useSyncExternalStore, type ReactNode } from "react";
+import { useContext, useEffect, useSyncExternalStore, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { signOut } from "../api/client";
-import { useAt, useCluster, useNow } from "../lib/data";
+import { SinceContext, useAt, useCluster, useNow, useRange } from "../lib/data";
 import { ago, clock, duration } from "../lib/format";
-import { ranges } from "../lib/range";
+import { automatic, longestAuto, ranges } from "../lib/range";
 import { href, pages, setParams, useRoute, type Page } from "../lib/route";
 import { setTheme, useTheme, type Theme } from "../lib/theme";
 import { Choice, IconButton, type Option } from "./controls";
@@ -21,7 +21,7 @@ export const titles: Record<Page, string> = {
   "what-if": "What if",
 };
 
-export function Shell({ page, children }: { page: Page; children: ReactNode }): ReactNode {
+export function Shell({ page, outdated, children }: { page: Page; outdated: boolean; children: ReactNode }): ReactNode {
   const { name, session } = useCluster();
   useEffect(() => {
     document.title = `${titles[page]} · ${name} · nos`;
@@ -60,6 +60,12 @@ export function Shell({ page, children }: { page: Page; children: ReactNode }): 
       </header>
       <main className="content" id="content" tabIndex={-1}>
         <Unasked />
+        {outdated && (
+          <p className="notice row" role="status">
+            <span className="grow">The server has a newer version of this page. Reloading it clears the text below.</span>
+            <Button className="button small" onPress={() => window.location.reload()}>Reload</Button>
+          </p>
+        )}
         {children}
       </main>
     </div>
@@ -125,21 +131,29 @@ function Where({ page }: { page: Page }): ReactNode {
 }
 
 function RangeChoice(): ReactNode {
-  const { params } = useRoute();
-  const custom = params.from !== undefined && params.to !== undefined;
-  const options = ranges.map(({ id, label }): Option => ({ id, label }));
-  if (custom) options.push({ id: "custom", label: "as marked" });
+  const range = useRange();
+  const since = useContext(SinceContext);
+  const young = since !== undefined && since > 0 && range.to - since < longestAuto;
+  const options: Option[] = [{ id: automatic, label: young ? "all data" : "latest" }];
+  for (const { id, label } of ranges) options.push({ id, label });
+  if (range.id === "custom") options.push({ id: "custom", label: "selected" });
   return (
     <Choice
-      label="Period"
-      prefix="last"
-      value={custom ? "custom" : (params.range ?? "6h")}
+      label="Time"
+      prefix="range"
+      value={range.id}
       options={options}
-      onChange={(range) => {
-        if (range !== "custom") setParams({ range, from: "", to: "" });
+      onChange={(id) => {
+        if (id !== "custom") setParams({ range: id === automatic ? "" : id, from: "", to: "" });
       }}
     />
   );
+}
+
+/** ", clock 8×" for a sandbox that runs faster or slower than real time. */
+export function speedText(speed: number): string {
+  if (speed === 1) return "";
+  return `, clock ${speed >= 1.5 ? Math.round(speed) : speed.toFixed(1).replace(/\.0$/, "")}×`;
 }
 
 /** Three reporting intervals of ten seconds: older data is shown as outdated. */
@@ -151,7 +165,8 @@ function Freshness(): ReactNode {
   const now = useNow();
   const connection = useSyncExternalStore(live.watch, () => live.connection);
   const freshAt = useSyncExternalStore(live.watch, () => live.freshAt);
-  const age = now - freshAt;
+  // A faster clock makes no report later in real time.
+  const age = (now - freshAt) / Math.max(1, live.speed());
   if (at !== undefined) {
     return (
       <div className="fresh" data-state="past">
@@ -170,7 +185,7 @@ function Freshness(): ReactNode {
       case "live":
         if (freshAt === 0) return ["live", "Live", "no data yet"] as const;
         if (age > staleAfter) return ["stale", "Old data", `from ${ago(freshAt, now)}`] as const;
-        return ["live", "Live", `data ${duration(Math.max(0, age) / 1000)} old`] as const;
+        return ["live", "Live", `data ${duration(Math.max(0, now - freshAt) / 1000)} old${speedText(live.speed())}`] as const;
       case "connecting":
         return ["wait", "Connecting", freshAt ? `data from ${ago(freshAt, now)}` : ""] as const;
       case "waiting":

@@ -11,6 +11,13 @@ export function goBack(): void {
   if (back && location.hash === "") history.replaceState(null, "", back);
 }
 
+const commands = [
+  "kubectl create serviceaccount gpu-viewer -n default",
+  "kubectl create clusterrolebinding gpu-viewer \\",
+  "  --clusterrole=view --serviceaccount=default:gpu-viewer",
+  "kubectl create token gpu-viewer -n default",
+].join("\n");
+
 /**
  * Sends the browser to the identity provider (`place`), or asks for a token. The token is kept in this tab only and
  * sent to this server only.
@@ -52,8 +59,10 @@ export function SignIn({ why, place, onToken }: { why: string; place: string; on
           {place ? "Sign in with the token" : "Sign in"}
         </Button>
         <p className="muted">
-          <code>kubectl create token ACCOUNT -n NAMESPACE</code> makes one.
+          A token shows the namespaces in which its account may list pods; one that may list pods in all namespaces shows
+          the whole cluster. These lines make an account that may read all namespaces, and its token for an hour:
         </p>
+        <pre className="code signin-lines" tabIndex={0} aria-label="Commands that make a token">{commands}</pre>
       </form>
     </main>
   );

@@ -2,6 +2,7 @@
 import { Component, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import type { ApiError } from "../api/client";
+import { reloadIfNew } from "../lib/build";
 import type { Resource } from "../lib/data";
 import { Icon } from "./icons";
 
@@ -14,12 +15,20 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
   );
 }
 
+/** Text to copy. */
+export function Example({ text }: { text: string }): ReactNode {
+  return <pre className="code example" tabIndex={0} aria-label="Example">{text}</pre>;
+}
+
 export function Loading({ what, rows = 4 }: { what: string; rows?: number }): ReactNode {
   return (
     <div className="state loading" role="status">
       <span className="hidden">Loading {what}</span>
       {Array.from({ length: rows }, (_, row) => (
-        <div key={row} className="skeleton" aria-hidden="true" />
+        <div key={row} className="skeleton" aria-hidden="true">
+          <span className="skeleton-title" />
+          <span className="skeleton-line" />
+        </div>
       ))}
     </div>
   );
@@ -35,7 +44,7 @@ export function Failed({ error, what, retry }: { error: ApiError; what: string; 
       <p className="muted">{error.message}</p>
       {forbidden && (
         <p className="muted">
-          Whoever administers the cluster can grant it. Meanwhile: <a href="#/workloads">workloads of your namespaces</a>.
+          An administrator of the cluster can grant it. See also the <a href="#/workloads">workloads of your namespaces</a>.
         </p>
       )}
       {retry && (
@@ -73,9 +82,17 @@ export function Loaded<T>({ resource, what, rows, children }: LoadedProps<T>): R
   );
 }
 
+/** Browsers' words for a file of the page that did not come. */
+const notLoaded = /dynamically imported module|module script failed|unable to preload/i;
+
 /** Shows an error for a page that fails to render; the rest of the dashboard keeps working. */
 export class Boundary extends Component<{ children: ReactNode }, { message: string }> {
   override state = { message: "" };
+
+  override componentDidCatch(error: unknown): void {
+    // After an upgrade the server has files of other names.
+    if (error instanceof Error && notLoaded.test(error.message)) void reloadIfNew();
+  }
 
   static getDerivedStateFromError(error: unknown): { message: string } {
     return { message: error instanceof Error ? error.message : String(error) };
@@ -88,9 +105,13 @@ export class Boundary extends Component<{ children: ReactNode }, { message: stri
         <p className="state-title">
           <Icon name="alert" /> This page cannot be drawn
         </p>
-        <p className="muted">{this.state.message}</p>
+        <p className="muted">
+          {notLoaded.test(this.state.message)
+            ? "A file of this page did not come: the server cannot be reached. The other pages may still work."
+            : this.state.message}
+        </p>
         <Button className="button" onPress={() => window.location.reload()}>
-          Load anew
+          Reload
         </Button>
       </div>
     );

@@ -48,3 +48,34 @@ export function tableOf(lines: { series: Series | undefined }[]): Row[] {
   }
   return rows;
 }
+
+/** The widest text of an axis in CSS pixels. */
+export function widest(texts: readonly string[], measure: (text: string) => number): number {
+  return texts.reduce((most, each) => Math.max(most, measure(each)), 0);
+}
+
+/** Missing steps that are bridged: a report that came late is no outage. */
+const bridged = 3;
+
+/** Gaps that are outages: in pixels, each of more than the bridged steps. */
+export function outages(gaps: [number, number][], pixelsPerStep: number): [number, number][] {
+  return gaps.filter(([from, to]) => to - from > (bridged + 1.5) * pixelsPerStep);
+}
+
+/** Milliseconds without data between the first and the last value: outages, not reports that came late. */
+export function missing(series: Series | undefined): number {
+  const known = (series?.at ?? []).filter((_, place) => typeof series?.mean[place] === "number");
+  const step = stepOf([{ series }]);
+  let sum = 0;
+  known.forEach((at, place) => {
+    const gap = at - (known[place - 1] ?? at);
+    if (gap > (bridged + 1) * step) sum += gap - step;
+  });
+  return sum;
+}
+
+/** Milliseconds between the points of the lines; 0: there are too few. */
+export function stepOf(lines: readonly { series: Series | undefined }[]): number {
+  const at = lines.find((line) => (line.series?.at.length ?? 0) > 1)?.series?.at;
+  return at ? at[1]! - at[0]! : 0;
+}

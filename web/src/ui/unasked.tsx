@@ -21,17 +21,16 @@ export function Unasked(): ReactNode {
     >
       <Icon name="alert" />
       <span role="status">
-        {counted(unasked, "namespace")} more {unasked === 1 ? "has" : "have"} not been asked about yet: what is yours there is
-        missing.
+        {counted(unasked, "more namespace")} {unasked === 1 ? "is" : "are"} not checked yet: pods of yours there are missing.
       </span>
       <label className="field">
-        Ask about
+        Check a namespace
         <input
           maxLength={63} spellCheck={false} autoComplete="off" placeholder="namespace" value={name}
           onChange={(event) => setName(event.target.value)}
         />
       </label>
-      <Button type="submit" className="button small">Ask</Button>
+      <Button type="submit" className="button small">Check</Button>
     </form>
   );
 }

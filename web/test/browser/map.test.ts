@@ -1,6 +1,7 @@
 // The map: selection, keyboard, time, links, many GPUs.
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
+import type { Gpus } from "../../src/api/types";
 import { expectAccessible, hash, mapPixels, open, realUrl, serve, settled, unable, useBrowser } from "./browser";
 
 /** Moves to a moment whose range is loaded afterwards. */
@@ -147,6 +148,60 @@ describe.skipIf(unable)("the GPU map", () => {
     await second.close();
   });
 
+  it("dims all but what is searched for, and keeps its shape", async () => {
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/map`);
+    await settled(page);
+    const boxes = (): Promise<string | null> => page.getByRole("application").getAttribute("aria-label");
+    const [before, nodes] = [await mapPixels(page), await boxes()];
+    const gpus = (await (await fetch(new URL("api/v1/gpus", its.server.url))).json()) as Gpus;
+    const holder = gpus.nodes.flatMap((node) => node.gpus).flatMap((gpu) => [...gpu.holders, ...gpu.instances.flatMap((each) => each.holders)])[0]!;
+    await page.getByRole("searchbox").fill(holder.pod);
+    await page.getByText(/^\d+ pods? on \d+ nodes?$/).waitFor();
+    await page.waitForFunction((old) => document.querySelector<HTMLCanvasElement>(".map-canvas")?.toDataURL() !== old, before);
+    expect(await boxes()).toBe(nodes);
+    await page.getByRole("searchbox").fill("no such thing anywhere");
+    await page.getByText("nothing matches").waitFor();
+    expect(await boxes()).toBe(nodes);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it("fits its frame: nothing to scroll, little of it empty", async () => {
+    for (const viewport of [{ width: 1600, height: 1000 }, { width: 2560, height: 1440 }]) {
+      const { page, close } = await open(its.browser, `${its.server.url}#/map`, { viewport });
+      await settled(page);
+      await expect.poll(() => page.evaluate(() => {
+        const scroll = document.querySelector<HTMLElement>(".map-scroll")!;
+        return scroll.scrollHeight - scroll.clientHeight;
+      })).toBe(0);
+      // The lowest drawn pixel is in the lower third of the frame.
+      const lowest = await page.evaluate(() => {
+        const canvas = document.querySelector<HTMLCanvasElement>(".map-canvas")!;
+        const { data } = canvas.getContext("2d")!.getImageData(0, 0, canvas.width, canvas.height);
+        let row = canvas.height - 1;
+        while (row > 0 && !data.subarray(row * canvas.width * 4, (row + 1) * canvas.width * 4).some((each) => each > 0)) row--;
+        return row / canvas.height;
+      });
+      expect(lowest).toBeGreaterThan(0.66);
+      await close();
+    }
+  });
+
+  it("loads the layouts of the past only for somebody who reaches for them", async () => {
+    const { page, close } = await open(its.browser, `${its.server.url}#/map`);
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(request.url()));
+    await page.reload();
+    await settled(page);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await expect.poll(() => asked.some((url) => /\/history\?.*kind=decision/.test(url))).toBe(true);
+    expect(asked.filter((url) => /kind=layout/.test(url))).toEqual([]);
+    const loading = page.waitForRequest(/history\?.*kind=layout/);
+    await page.getByRole("slider", { name: "Moment" }).hover();
+    expect((await loading).url()).toContain("brief=true");
+    await close();
+  });
+
   it("finds nodes, picks out teams and has a table", async () => {
     const { page, close } = await open(its.browser, `${its.server.url}#/map?view=table`);
     await settled(page);
@@ -162,6 +217,7 @@ describe.skipIf(unable)("the GPU map", () => {
     await page.getByRole("searchbox").fill("no such thing anywhere");
     await page.getByText("No node matches").waitFor();
     await page.getByRole("link", { name: "Show all nodes" }).click();
+    await page.getByRole("radio", { name: "Team" }).click();
     await page.locator(".legend-team").first().click();
     expect(await hash(page)).toMatch(/team=/);
     await close();

@@ -7,6 +7,7 @@ const pages = [
   ["map", "GPU map"],
   ["map?view=table", "GPU map"],
   ["workloads", "Workloads"],
+  ["workloads?group=reason", "Workloads"],
   ["decisions", "Decisions"],
   ["quotas", "Quotas"],
   ["pools", "Pools"],
@@ -17,13 +18,15 @@ const looks = [
   { name: "light", viewport: { width: 1440, height: 900 }, colorScheme: "light" },
   { name: "dark", viewport: { width: 1440, height: 900 }, colorScheme: "dark" },
   { name: "narrow", viewport: { width: 390, height: 844 }, colorScheme: "light" },
+  { name: "wide", viewport: { width: 2560, height: 1440 }, colorScheme: "light" },
 ] as const;
 
 describe.skipIf(unable)("pages", () => {
   const its = useBrowser();
 
   for (const { name: look, ...options } of looks) {
-    for (const [hash, title] of pages) {
+    // Wide screens differ where panels lie side by side.
+    for (const [hash, title] of look === "wide" ? pages.filter(([each]) => ["overview", "map", "quotas"].includes(each)) : pages) {
       it(`${hash} in ${look}`, async () => {
         const { page, problems, close } = await open(its.browser, `${its.server.url}#/${hash}`, options);
         await heading(page, title);
@@ -83,19 +86,40 @@ describe.skipIf(unable)("pages", () => {
     });
     expect(span).toBeGreaterThan(0.3 * 6 * 3_600_000);
     expect(span).toBeLessThan(0.5 * 6 * 3_600_000);
-    await page.getByRole("button", { name: /Period/ }).click();
+    await page.getByRole("button", { name: /^.*Time range/ }).click();
     await page.getByRole("option", { name: "24 hours" }).click();
     await page.waitForFunction(() => /range=24h/.test(window.location.hash) && !/from=/.test(window.location.hash));
     expect(problems).toEqual([]);
     await close();
   });
 
-  it("say smallest, mean and largest value of every chart", async () => {
-    const { page, close } = await open(its.browser, `${its.server.url}#/overview`);
+  it("of the overview fill the screen at 1600 and 2560 pixels, without a hole", async () => {
+    for (const viewport of [{ width: 1600, height: 1000 }, { width: 2560, height: 1440 }]) {
+      const { page, problems, close } = await open(its.browser, `${its.server.url}#/overview`, { viewport });
+      await settled(page);
+      await page.locator(".teams").waitFor();
+      const facts = await page.evaluate(() => {
+        const content = document.querySelector(".content")!;
+        const all = [...document.querySelectorAll(".answer")].map((each) => each.getBoundingClientRect());
+        const covered = all.reduce((sum, each) => sum + each.width * each.height, 0);
+        const [left, right] = [Math.min(...all.map((each) => each.left)), Math.max(...all.map((each) => each.right))];
+        const [top, bottom] = [Math.min(...all.map((each) => each.top)), Math.max(...all.map((each) => each.bottom))];
+        return { share: covered / ((right - left) * (bottom - top)), below: content.getBoundingClientRect().bottom - bottom, scrolls: content.scrollHeight - content.clientHeight };
+      });
+      expect(facts.share).toBeGreaterThan(0.95);
+      expect(facts.below).toBeLessThan(40);
+      expect(facts.scrolls).toBeLessThan(viewport.height / 4);
+      expect(problems).toEqual([]);
+      await picture(page, `overview-${viewport.width}`);
+      await close();
+    }
+  });
+
+  it("say smallest, mean and largest value of charts in their own panels", async () => {
+    const { page, close } = await open(its.browser, `${its.server.url}#/decisions`);
     await settled(page);
     const charts = page.locator(".chart");
     await charts.first().waitFor();
-    expect(await charts.count()).toBeGreaterThanOrEqual(4);
     for (const chart of await charts.all()) {
       expect((await chart.locator("thead th").allInnerTexts()).slice(2)).toEqual(["min", "mean", "max"]);
       for (const row of await chart.locator("tbody tr").all()) {

@@ -128,7 +128,7 @@ describe.skipIf(unable)("workloads and decisions", () => {
     await pod.press("Control+Enter");
     await page.getByText("It would wait").waitFor();
     await pod.fill(text);
-    await page.getByText("The text has been changed since; ask again.").waitFor();
+    await page.getByText("The text has changed since; simulate it again.").waitFor();
     await page.getByRole("button", { name: "Submit…" }).click();
     await page.getByRole("alertdialog").waitFor();
     await expectAccessible(page);

@@ -23,11 +23,16 @@ export class Answers {
     const last = this.cluster.shares.at(-1)!;
     const gpus = this.cluster.nodes.flatMap((node) => node.gpus);
     const products = [...new Set(this.cluster.nodes.map((node) => node.model))];
+    const empty = gpus.filter((gpu) => !gpu.health && gpu.node.ready && heldSlots(gpu) === 0);
+    const slots = gpus.reduce((sum, gpu) => sum + (gpu.node.model.slots || 1), 0);
     return {
       at: this.now,
       fresh_at: Math.floor(this.now / interval) * interval,
       gpus: gpus.length,
-      slots: gpus.reduce((sum, gpu) => sum + (gpu.node.model.slots || 1), 0),
+      slots,
+      empty: Math.min(last.free, empty.reduce((sum, gpu) => sum + (gpu.node.model.slots || 1), 0) / slots),
+      empty_gpus: empty.length,
+      empty_nodes: this.cluster.nodes.filter((node) => node.gpus.every((gpu) => empty.includes(gpu))).length,
       allocated: last.allocated, used: last.used, idle: last.idle,
       free: last.free, fragmented: last.fragmented, stranded: last.stranded,
       pods: this.podCounts(),
@@ -37,7 +42,7 @@ export class Answers {
       models: products.map((model) => {
         const mine = gpus.filter((gpu) => gpu.node.model === model);
         const held = mine.reduce((sum, gpu) => sum + heldSlots(gpu), 0);
-        return { product: model.product, gpus: mine.length, allocated: held / (mine.length * (model.slots || 1)) };
+        return { product: model.product, gpus: mine.length, allocated: held / (mine.length * (model.slots || 1)), memory: model.memory };
       }),
     };
   }

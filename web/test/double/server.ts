@@ -99,6 +99,7 @@ export class Double {
     for (const decision of changes.decisions) this.send("decision", decision);
     this.send("quotas", { quotas: this.answers.quotas() });
     this.send("pools", this.answers.pools());
+    this.send("at", { at: this.answers.now });
   }
 
   private send(event: string, data: unknown): void {
@@ -232,7 +233,7 @@ export class Double {
 
   private nothing(): unknown {
     return {
-      ...this.answers.overview(), gpus: 0, slots: 0, allocated: 0, used: null, idle: 0, free: 0, fragmented: 0, stranded: 0,
+      ...this.answers.overview(), gpus: 0, slots: 0, allocated: 0, used: null, idle: 0, free: 0, fragmented: 0, stranded: 0, empty: 0, empty_gpus: 0, empty_nodes: 0,
       pods: {}, seconds_to_slice: null, nodes: 0, stale_nodes: 0, models: [],
     };
   }

@@ -40,6 +40,12 @@ describe("the capacity bar", () => {
       expect(partsOf(overview(wild)).every((part) => part.share >= 0)).toBe(true);
     }
   });
+  it("tells empty GPUs, which nobody uses, from free slices beside pods and from locked ones", () => {
+    const parts = Object.fromEntries(partsOf(overview({ empty: 0.15 })).map((part) => [part.id, part]));
+    expect([parts.empty?.share, parts.free?.share, parts.fragmented?.share].map((each) => Math.round((each ?? 0) * 100))).toEqual([15, 5, 6]);
+    expect(parts.fragmented?.label).toBe("Locked");
+    expect(sum(overview({ empty: 7 }))).toBeCloseTo(1);
+  });
   it("does not invent what is not measured", () => {
     expect(partsOf(overview({ used: null })).map((part) => part.id)).not.toContain("used");
   });
@@ -60,8 +66,13 @@ describe("colours", () => {
         expect(contrast(colour, inkOn(colour))).toBeGreaterThanOrEqual(4.5);
         expect(contrast(colour, page)).toBeGreaterThanOrEqual(2);
       }
-      const steps = Array.from({ length: rampSteps }, (_, step) => contrast(rampColour(step / rampSteps, dark), page));
-      expect([...steps].sort((a, b) => a - b)).toEqual(steps);
+      const steps = Array.from({ length: rampSteps }, (_, step) => rampColour(step / rampSteps, dark));
+      for (const colour of steps) expect(contrast(colour, inkOn(colour))).toBeGreaterThanOrEqual(4.5);
+      // Low use is the thing to see: hot (more red than blue), and in contrast with the page.
+      expect(contrast(steps[0]!, page)).toBeGreaterThanOrEqual(4.5);
+      const warmth = steps.map((colour) => parseInt(colour.slice(1, 3), 16) - parseInt(colour.slice(5, 7), 16));
+      expect([...warmth].sort((a, b) => b - a)).toEqual(warmth);
+      expect(new Set(steps).size).toBe(rampSteps);
     }
   });
   it("have a step for each fraction", () => {
@@ -179,7 +190,7 @@ describe("pods", () => {
 
 describe("answers of what-if", () => {
   it("are told in words, whatever their form", () => {
-    expect(wordsOf({ node: "n", gpu: 2, make: ["1g.5gb"], destroy: ["2g.10gb"] })).toBe("n · GPU 2: make 1g.5gb, take away 2g.10gb");
+    expect(wordsOf({ node: "n", gpu: 2, make: ["1g.5gb"], destroy: ["2g.10gb"] })).toBe("n · GPU 2: create 1g.5gb, destroy 2g.10gb");
     expect(wordsOf({ namespace: "a", name: "b" })).toBe("a/b");
     expect(wordsOf("plain")).toBe("plain");
     expect(wordsOf(null)).toBe("null");

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Gpu, Instance, Node } from "../../src/api/types";
-import { cellsOf, countSlots, describe as sentence, pieceName, shortProduct, teamOf, modeText } from "../../src/map/cells";
+import { cellsOf, countSlots, describe as sentence, isEmpty, pieceName, shortProduct, teamOf, modeText, useOfNode, useText } from "../../src/map/cells";
 import { fit } from "../../src/map/draw";
-import { cursorOf, filterNodes } from "../../src/map/find";
-import { gpuRect, hit, layOut, move } from "../../src/map/geometry";
+import { cursorOf, filterNodes, findOnMap, isMeant } from "../../src/map/find";
+import { foldedNodes, foldRect, gpuRect, hit, hitFold, layOut, move } from "../../src/map/geometry";
 import { frameOf, histogram } from "../../src/map/history";
 
 const instance = (start: number, size: number, pod = "", utilization?: number): Instance => ({
@@ -79,7 +79,7 @@ describe("pieces of a GPU", () => {
     expect(pieces(open)).toEqual([["unpartitioned", "not divided"]]);
     expect(pieces(offered)).toEqual([["free", "whole GPU"]]);
     expect([whole, open, offered].map(modeText)).toEqual(["whole", "free", "whole"]);
-    expect(sentence(node("n", [whole]), whole)).toContain("; whole; 100 per cent held; whole by a/x");
+    expect(sentence(node("n", [whole]), whole)).toContain("; whole; 100 per cent allocated; whole by a/x");
   });
   it("have a sharing mode even where the server reports none", () => {
     const shared = gpu(0, [instance(0, 10)], { slots: 39, mig: false });
@@ -97,7 +97,7 @@ describe("pieces of a GPU", () => {
   });
   it("have words", () => {
     expect(sentence(node("n", [gpu(3, [])]), gpu(3, [instance(0, 4, "p", 0.9)]))).toBe(
-      "node n, GPU 3, A100-SXM4-40GB; 50 per cent held; 4g.x by ns/p 90 per cent busy",
+      "node n, GPU 3, A100-SXM4-40GB; 50 per cent allocated; 4g.x by ns/p 90 per cent busy",
     );
     expect(teamOf({ namespace: "ns", pod: "p", quota: "ns/quota" })).toBe("ns");
     expect(shortProduct("NVIDIA H100 80GB HBM3")).toBe("H100 80GB");
@@ -106,7 +106,7 @@ describe("pieces of a GPU", () => {
 
 describe("the map's geometry", () => {
   const nodes = Array.from({ length: 125 }, (_, at) => node(`n-${at}`, Array.from({ length: 8 }, (_, index) => gpu(index, []))));
-  const geometry = layOut(nodes, 1000, "m");
+  const geometry = layOut(nodes, { width: 1000, height: 0 }, "m");
   it("fills the width without overlaps", () => {
     for (const box of geometry.boxes) {
       expect(box.x).toBeGreaterThanOrEqual(0);
@@ -143,12 +143,90 @@ describe("the map's geometry", () => {
     expect(move(geometry, { node: "gone", index: 1 }, "ArrowLeft")).toEqual({ node: "n-0", index: 0 });
   });
   it("is there for no node at all", () => {
-    expect(layOut([], 300, "s")).toMatchObject({ boxes: [], height: 0 });
-    expect(move(layOut([], 300, "s"), undefined, "End")).toBeUndefined();
+    expect(layOut([], { width: 300, height: 0 }, "s")).toMatchObject({ boxes: [], height: 0 });
+    expect(move(layOut([], { width: 300, height: 0 }, "s"), undefined, "End")).toBeUndefined();
+  });
+});
+
+describe("a map that fits", () => {
+  const fleet = (gpus: number, products = 1, perNode = 8): Node[] =>
+    Array.from({ length: gpus / perNode }, (_, at) =>
+      node(`n-${at}`, Array.from({ length: perNode }, (_, index) => gpu(index, [instance(0, 4, "p", 0.5)], { product: `P${at % products}` }))));
+  const areas = [{ width: 1350, height: 760 }, { width: 2320, height: 1200 }, { width: 340, height: 430 }];
+
+  it("fills the area without scrolling from 8 to some thousand GPUs", () => {
+    for (const gpus of [8, 16, 64, 320, 2000, 8000]) {
+      for (const area of areas.slice(0, 2)) {
+        const map = layOut(fleet(gpus, gpus > 300 ? 3 : 1), area, "fit");
+        expect(map.height).toBeLessThanOrEqual(area.height);
+        // No emptiness: a larger size would not fit, or it is as large as is of any use.
+        expect(map.height > 0.7 * area.height || map.size.height > 100, `${gpus} GPUs use ${Math.round(map.height)} of ${area.height}`).toBe(true);
+        const right = Math.max(...map.boxes.map((box) => box.x + box.width));
+        expect(right).toBeCloseTo(area.width);
+      }
+    }
+  });
+  it("stacks few nodes where that fills the area", () => {
+    const map = layOut(fleet(12, 1, 4), areas[1]!, "fit");
+    expect(map.sections[0]!.columns).toBe(2);
+    expect(map.height).toBeLessThanOrEqual(areas[1]!.height);
+    expect(map.height).toBeGreaterThan(0.8 * areas[1]!.height);
+  });
+  it("scrolls little with 20,000 GPUs on one screen, and finds each of them", () => {
+    const map = layOut(fleet(20_000), areas[1]!, "fit");
+    expect(map.height).toBeLessThan(2 * areas[1]!.height);
+    for (const box of map.boxes.slice(-3)) {
+      const rect = gpuRect(map, box, 7);
+      expect(hit(map, rect.x + 1, rect.y + rect.height / 2)?.gpu.index).toBe(7);
+    }
+  });
+  it("gives each product the whole width", () => {
+    const map = layOut([...fleet(96, 1), ...fleet(16, 1, 4).map((each) => node(`t-${each.node}`, each.gpus.map((one) => ({ ...one, product: "T4" }))))], areas[0]!, "fit");
+    for (const section of map.sections) {
+      expect(Math.max(...section.boxes.map((box) => box.x + box.width))).toBeCloseTo(areas[0]!.width);
+    }
+  });
+  it("folds empty nodes of a large cluster", () => {
+    const empty = Array.from({ length: 25 }, (_, at) =>
+      node(`e-${at}`, Array.from({ length: 8 }, (_, index) => gpu(index, index > 0 ? [] : [instance(0, 8)], { product: "P0" }))));
+    const sick = node("sick", [gpu(0, [], { health: "Xid 79" })]);
+    const nodes = [...fleet(120), ...empty, sick];
+    const folded = foldedNodes(nodes, (each) => each.node === "e-3");
+    expect(folded.size).toBe(24);
+    expect([...folded].every((each) => each.gpus.every(isEmpty))).toBe(true);
+    const map = layOut(nodes, areas[0]!, "fit", folded);
+    expect(map.boxes.map((box) => box.node.node)).toEqual(expect.arrayContaining(["e-3", "sick"]));
+    expect(map.boxes).toHaveLength(15 + 2);
+    const fold = map.sections.find((each) => each.fold)!.fold!;
+    expect([fold.nodes.length, fold.gpus]).toEqual([24, 192]);
+    const last = foldRect(fold, 23);
+    expect(last.y + last.height).toBeLessThanOrEqual(fold.y + fold.height);
+    expect(hitFold(map, last.y + 2)).toBe(fold);
+    expect(hitFold(map, 10)).toBeUndefined();
+    expect(layOut(nodes, areas[0]!, "fit").size.height).toBeLessThan(map.size.height);
+    // A small cluster, and one without any pod, show all nodes.
+    expect(foldedNodes(empty.slice(0, 8), () => false).size).toBe(0);
+    expect(foldedNodes(empty, () => false).size).toBe(0);
+  });
+  it("says of each node how many GPUs are used, and how busy they are", () => {
+    const use = useOfNode(node("n", [gpu(0, [instance(0, 4, "p", 1), instance(4, 4, "q", 0.5)]), gpu(1, [instance(0, 4, "r")]), gpu(2, [])]));
+    expect(useText(use)).toBe("2/3 · 75 %");
+    expect(useText({ ...use, gpus: 0 })).toBe("75 %");
+    expect(useText({ used: 0, gpus: 4, busy: null })).toBe("0/4");
   });
 });
 
 describe("finding", () => {
+  it("dims all that is not meant", () => {
+    const cell = { profile: "1g.5gb", holders: [{ namespace: "ns", pod: "ranker-1" }] };
+    for (const text of ["", "rank", "ns/ranker", "n-1", "1g.5gb"]) expect(isMeant("n-1", cell, text)).toBe(true);
+    for (const text of ["1g", "other", "n-2"]) expect(isMeant("n-1", cell, text)).toBe(false);
+    const nodes = [node("a", [gpu(0, [instance(0, 4, "x")])]), node("b", [gpu(0, []), gpu(1, [instance(0, 4, "ranker-1"), instance(4, 4, "ranker-2")])])];
+    expect(findOnMap(nodes, " Ranker ")).toEqual({ nodes: 1, pods: 2, first: { node: "b", index: 1 } });
+    expect(findOnMap(nodes, "b")).toEqual({ nodes: 1, pods: 0, first: { node: "b", index: 0 } });
+    expect(findOnMap(nodes, "")).toEqual({ nodes: 0, pods: 0, first: undefined });
+  });
+
   const nodes = [node("gpu-1", [gpu(0, [instance(0, 4, "train-7")])]), node("gpu-2", [gpu(0, [], { product: "T4" })])];
   it("looks at nodes, pods and products", () => {
     expect(filterNodes(nodes, "TRAIN", "").map((each) => each.node)).toEqual(["gpu-1"]);

@@ -70,6 +70,16 @@ describe("the past of a range", () => {
     expect(past.complete).toBe(true);
   });
 
+  it("is given up after one page that shows how much there is", async () => {
+    let asked = 0;
+    const page = async (): Promise<{ events: HistoryEvent[]; next: string }> => {
+      asked++;
+      return { events: Array.from({ length: 2000 }, (_, at) => layout(199 - at / 2000, "n", "")), next: "more" };
+    };
+    expect((await loadPast(page, range)).complete).toBe(false);
+    expect(asked).toBe(1);
+  });
+
   it("has an end where there is too much", async () => {
     const many = Array.from({ length: mostEvents / 2 }, (_, at) => layout(at, "n", ""));
     const past = await loadPast(async () => ({ events: many, next: "more" }), range);

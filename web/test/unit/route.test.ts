@@ -45,8 +45,20 @@ describe("stretches of time", () => {
   it("do not follow nonsense", () => {
     const wild: Record<string, string>[] = [{ range: "999y" }, { from: "5", to: "4" }, { from: "x", to: "9" }, { from: "-1", to: "9" }];
     for (const params of wild) {
-      expect(rangeOf(params, 1e12, 10)).toMatchObject({ id: "6h", moving: true });
+      expect(rangeOf(params, 1e12, 10)).toMatchObject({ id: "auto", moving: true });
     }
+  });
+  it("begin with the first data, unless an address says otherwise", () => {
+    const [now, minute] = [1e12, 60_000];
+    const span = (since: number, params = {}): number => {
+      const { from, to } = rangeOf(params, now, 10_000, since);
+      return to - from;
+    };
+    expect(span(now - 25 * minute)).toBe(25 * minute);
+    expect(span(now - minute)).toBe(10 * minute);
+    expect(span(now - 90 * 60 * minute)).toBe(360 * minute);
+    expect(span(0)).toBe(360 * minute);
+    expect(span(now - 25 * minute, { range: "1h" })).toBe(60 * minute);
   });
   it("are divided at round times, few enough to be read", () => {
     for (const span of [3_600_000, 86_400_000, 30 * 86_400_000]) {
