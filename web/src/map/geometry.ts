@@ -114,26 +114,37 @@ export function foldedNodes(nodes: Node[], keep: (node: Node) => boolean): Set<N
 
 export function layOut(nodes: Node[], area: Area, zoom: Zoom, folded: ReadonlySet<Node> = new Set()): Geometry {
   const groups = groupsOf(nodes, (node) => folded.has(node));
-  const place = (size: Size): Geometry => positions(groups, area.width, size, true);
   if (zoom !== "fit") return positions(groups, area.width, sizes[zoom]);
-  // The height of the whole falls with that of a GPU, but for jumps where a column fits more or less.
+  const widest = Math.max(1, ...groups.map((group) => group.shown.length));
+  let best = fitted(groups, area, widest);
+  // Few nodes beside each other leave a wide area empty below: fewer columns fill it.
+  for (let columns = Math.min(widest, 12) - 1; columns >= 1 && best.height < 0.8 * area.height; columns--) {
+    const other = fitted(groups, area, columns);
+    if (other.height > best.height && other.height <= area.height) best = other;
+  }
+  return best;
+}
+
+/** The largest GPUs with which all has room. The height of the whole grows with theirs, but for jumps where a column fits more or less. */
+function fitted(groups: Group[], area: Area, columns: number): Geometry {
+  const place = (height: number): Geometry => positions(groups, area.width, sizeFor(height), columns);
   let [low, high] = [least, most];
   while (high - low > 0.25) {
     const middle = (low + high) / 2;
-    if (place(sizeFor(middle)).height <= area.height) low = middle;
+    if (place(middle).height <= area.height) low = middle;
     else high = middle;
   }
-  return place(sizeFor(low));
+  return place(low);
 }
 
-/** `spread`: each section is as wide as the area, with equally long rows, however few nodes it has. */
-function positions(groups: Group[], width: number, size: Size, spread = false): Geometry {
-  const possible = Math.max(1, Math.floor((width + size.column) / (size.bar + size.column)));
+/** `spread`: at most so many columns, and each section is as wide as the area, with equally long rows. */
+function positions(groups: Group[], width: number, size: Size, spread?: number): Geometry {
+  const possible = Math.max(1, Math.min(spread ?? Infinity, Math.floor((width + size.column) / (size.bar + size.column))));
   const sections: Section[] = [];
   let y = 0;
   for (const { title, gpus, shown, folded } of groups) {
     const rows = Math.ceil(shown.length / possible);
-    const columns = spread && rows > 0 ? Math.ceil(shown.length / rows) : possible;
+    const columns = spread !== undefined && rows > 0 ? Math.ceil(shown.length / rows) : possible;
     const bar = (width - size.column * (columns - 1)) / columns;
     const section: Section = { title, gpus, y, boxes: [], columns, fold: undefined };
     y += sectionHeader;

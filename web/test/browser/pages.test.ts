@@ -72,7 +72,7 @@ describe.skipIf(unable)("pages", () => {
   });
 
   it("zoom into a chart by drawing over it, and out by choosing", async () => {
-    const { page, problems, close } = await open(its.browser, `${its.server.url}#/overview`);
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/overview?range=6h`);
     await settled(page);
     const plot = (await page.locator(".chart-plot .u-over").first().boundingBox())!;
     await page.mouse.move(plot.x + plot.width * 0.4, plot.y + 40);

@@ -166,6 +166,12 @@ describe("a map that fits", () => {
       }
     }
   });
+  it("stacks few nodes where that fills the area", () => {
+    const map = layOut(fleet(12, 1, 4), areas[1]!, "fit");
+    expect(map.sections[0]!.columns).toBe(2);
+    expect(map.height).toBeLessThanOrEqual(areas[1]!.height);
+    expect(map.height).toBeGreaterThan(0.8 * areas[1]!.height);
+  });
   it("scrolls little with 20,000 GPUs on one screen, and finds each of them", () => {
     const map = layOut(fleet(20_000), areas[1]!, "fit");
     expect(map.height).toBeLessThan(2 * areas[1]!.height);
