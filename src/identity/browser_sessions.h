@@ -1,13 +1,21 @@
-// Pending sign-ins and sessions of browsers, identified by random texts in cookies; only hashes are
-// stored. Bounded: beyond the limit the oldest are removed.
+// Pending sign-ins and sessions of browsers, identified by texts in cookies.
 //
-// Thread-safe.
+//   const SignIn begun = sessions.Begin(now);                  // begun.state goes into a cookie
+//   const auto sign_in = sessions.Return(state, now);          // when the browser is back
+//   const std::string id = sessions.Open(subject, now);        // goes into the cookie of its
+//   session
+//
+// A pending sign-in takes no memory, so that strangers who begin many push nobody else's out: its
+// state has its own end and a signature, and nonce and verifier follow from it by a key that only
+// this process has. Of sessions only hashes are stored, and beyond the limit the oldest are
+// removed. Thread-safe.
 #pragma once
 
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "codec/json.h"
@@ -19,12 +27,14 @@ class BrowserSessions {
  public:
   struct Options {
     Duration lifetime = std::chrono::hours(8), sign_in_time = std::chrono::minutes(10);
-    size_t most_sign_ins = 5000, most_sessions = 10'000;
+    // States that came back are remembered, so that each is used only once.
+    size_t most_returned = 5000, most_sessions = 10'000;
   };
-  explicit BrowserSessions(Options options) : options_(options) {}
+  explicit BrowserSessions(Options options);
 
-  void Begin(const SignIn& sign_in, Time now);
-  // Returns a pending sign-in and removes it, so that it is used only once.
+  // Its state is empty if there are no random bytes.
+  SignIn Begin(Time now) const;
+  // The sign-in that began with this state; absent if there is none, or it is over.
   std::optional<SignIn> Return(const std::string& state, Time now);
   // Returns the new session ID for the browser's cookie.
   std::string Open(Json subject, Time now);
@@ -45,9 +55,13 @@ class BrowserSessions {
   static void Add(Entries<T>& entries, const std::string& id, Entry<T> entry, size_t most,
                   Time now);
 
+  std::string Sign(std::string_view use, std::string_view text) const;
+  SignIn SignInOf(std::string state) const;
+
   const Options options_;
+  const std::string key_;  // of this process; "": there are no random bytes
   mutable std::mutex mutex_;
-  Entries<SignIn> sign_ins_;
+  Entries<bool> returned_;
   Entries<Json> sessions_;
 };
 

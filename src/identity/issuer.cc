@@ -1,7 +1,6 @@
 #include "identity/issuer.h"
 
 #include <fmt/core.h>
-#include <openssl/rand.h>
 #include <openssl/sha.h>
 
 #include <array>
@@ -21,12 +20,6 @@ constexpr Duration kPatience = std::chrono::seconds(2);  // for other threads th
 constexpr Duration kMaxKeyAge = std::chrono::hours(24);
 constexpr size_t kMaxSecret = 4096, kMaxCode = 4096;
 
-std::string RandomText() {
-  std::array<unsigned char, 32> bytes{};
-  if (RAND_bytes(bytes.data(), bytes.size()) != 1) return {};
-  return EncodeBase64Url({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-}
-
 std::string ChallengeOf(const std::string& verifier) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   SHA256(reinterpret_cast<const unsigned char*>(verifier.data()), verifier.size(), digest.data());
@@ -43,8 +36,6 @@ std::string FormOf(std::initializer_list<std::pair<std::string_view, std::string
 }
 
 }  // namespace
-
-SignIn BeginSignIn() { return {RandomText(), RandomText(), RandomText()}; }
 
 bool Issuer::MayHaveIssued(std::string_view token) const {
   const auto jwt = ParseJwt(token);

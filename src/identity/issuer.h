@@ -3,7 +3,7 @@
 //   Issuer issuer(options, AskOverHttp(""), clock);
 //   NOS_ASSIGN(const Json subject, issuer.Verify(token));      // {"user", "groups"}
 //
-//   const SignIn begun = BeginSignIn();                         // kept until the browser is back
+//   const SignIn begun = sessions.Begin(now);                   // browser_sessions.h
 //   NOS_ASSIGN(const std::string url, issuer.SignInUrl(begun));
 //   NOS_ASSIGN(const Json subject, issuer.Redeem(code, begun));
 //
@@ -37,9 +37,8 @@ struct IssuerOptions {
 };
 
 struct SignIn {
-  std::string state, nonce, verifier;  // 256 random bits each, as text
+  std::string state, nonce, verifier;  // each with 192 random bits or more, as text
 };
-SignIn BeginSignIn();
 
 class Issuer {
  public:

@@ -6,6 +6,7 @@
 
 #include <future>
 #include <semaphore>
+#include <set>
 #include <thread>
 
 #include "identity/browser_sessions.h"
@@ -271,18 +272,54 @@ TEST(KeySetTest, SkipsInvalidKeys) {
   EXPECT_FALSE(KeySet::Parse("x").ok());
 }
 
-TEST(BrowserSessionsTest, SessionsAreBoundedAndExpire) {
-  BrowserSessions sessions({.most_sign_ins = 2, .most_sessions = 2});
+TEST(BrowserSessionsTest, SignInReturnsOnceAndInTime) {
+  BrowserSessions sessions({});
   const Time now{std::chrono::seconds(kNow)};
-  const SignIn first = BeginSignIn();
-  EXPECT_EQ(first.state.size(), 43U);
-  EXPECT_NE(first.state, first.nonce);
-  sessions.Begin(first, now);
+  const SignIn begun = sessions.Begin(now), other = sessions.Begin(now);
+  EXPECT_EQ(begun.nonce.size(), 43U);
+  EXPECT_EQ(begun.verifier.size(), 43U) << "RFC 7636 wants 43 to 128";
+  EXPECT_EQ(
+      (std::set{begun.state, begun.nonce, begun.verifier, other.state, other.nonce, other.verifier})
+          .size(),
+      6U);
   EXPECT_FALSE(sessions.Return("guess", now));
-  EXPECT_TRUE(sessions.Return(first.state, now));
-  EXPECT_FALSE(sessions.Return(first.state, now)) << "once";
-  sessions.Begin(first, now);
-  EXPECT_FALSE(sessions.Return(first.state, now + std::chrono::minutes(10)));
+  EXPECT_FALSE(sessions.Return("", now));
+  const auto returned = sessions.Return(begun.state, now + std::chrono::minutes(9));
+  ASSERT_TRUE(returned);
+  EXPECT_EQ(returned->state, begun.state);
+  EXPECT_EQ(returned->nonce, begun.nonce);
+  EXPECT_EQ(returned->verifier, begun.verifier);
+  EXPECT_FALSE(sessions.Return(begun.state, now)) << "once";
+  EXPECT_FALSE(sessions.Return(other.state, now + std::chrono::minutes(10)));
+  BrowserSessions restarted({});
+  EXPECT_FALSE(restarted.Return(other.state, now)) << "of another process";
+}
+
+TEST(BrowserSessionsTest, NoChangedStateReturns) {
+  BrowserSessions sessions({});
+  const Time now{std::chrono::seconds(kNow)};
+  const std::string state = sessions.Begin(now).state;
+  for (size_t i = 0; i < state.size(); ++i) {
+    std::string changed = state;
+    changed[i] = changed[i] == 'A' ? 'Z' : 'A';
+    EXPECT_FALSE(sessions.Return(changed, now)) << i;
+  }
+  EXPECT_FALSE(sessions.Return(state.substr(0, 43), now)) << "without the signature";
+}
+
+// A stranger begins and ends many sign-ins: the one of somebody else still returns.
+TEST(BrowserSessionsTest, StrangersPushNoSignInOut) {
+  BrowserSessions sessions({.most_returned = 100});
+  const Time now{std::chrono::seconds(kNow)};
+  const SignIn mine = sessions.Begin(now);
+  for (int i = 0; i < 10'000; ++i) (void)sessions.Begin(now);
+  for (int i = 0; i < 300; ++i) EXPECT_TRUE(sessions.Return(sessions.Begin(now).state, now));
+  EXPECT_TRUE(sessions.Return(mine.state, now));
+}
+
+TEST(BrowserSessionsTest, SessionsAreBoundedAndExpire) {
+  BrowserSessions sessions({.most_returned = 2, .most_sessions = 2});
+  const Time now{std::chrono::seconds(kNow)};
   const std::string a = sessions.Open(Json("a"), now);
   const std::string b = sessions.Open(Json("b"), now + std::chrono::seconds(1));
   EXPECT_EQ(sessions.Find(a, now), Json("a"));

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/boot_clock.h"
 #include "base/wake_signal.h"
 #include "kube/leader_election.h"
 #include "kube/transport.h"
@@ -24,8 +25,12 @@ namespace nos::kube {
 class Leadership {
  public:
   // `on_change`: leadership was acquired or lost; called on the election thread. `transport` must
-  // outlive this and should serve nothing else: other requests would delay the renewal.
-  Leadership(Transport& transport, LeaderElectionOptions options, std::function<void()> on_change);
+  // outlive this and should serve nothing else: other requests would delay the renewal. `now`: of a
+  // clock that goes on while the machine is suspended, because another replica then takes the
+  // lease.
+  Leadership(
+      Transport& transport, LeaderElectionOptions options, std::function<void()> on_change,
+      std::function<Time()> now = [clock = BootClock()] { return clock.Now(); });
   // Releases the lease, so that another replica need not wait for its expiry.
   ~Leadership();
   Leadership(const Leadership&) = delete;
@@ -41,7 +46,7 @@ class Leadership {
   // `announced`: the last announced state. Returns the current state.
   bool Look(bool announced);
 
-  const SteadyClock clock_;
+  const std::function<Time()> now_;
   Client client_;
   LeaderElector elector_;  // used by the thread
   const std::function<void()> on_change_;

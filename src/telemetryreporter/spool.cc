@@ -1,15 +1,10 @@
 #include "telemetryreporter/spool.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <filesystem>
+#include <utility>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -19,21 +14,13 @@
 namespace nos::telemetry {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::string_view kPosition = "position.";
 constexpr const char* kRefused = "refused";
 constexpr const char* kUnfinished = "unfinished";
 constexpr uint64_t kBlock = 4096;  // minimum disk use of a file
 constexpr size_t kMaxKeptAside = 20;
 constexpr int kRoomTries = 4;  // for a disk that other processes have filled
-
-Status SystemError(const std::string& what, int error) {
-  const Code code = error == ENOSPC || error == EDQUOT  ? Code::kExhausted
-                    : error == EACCES || error == EPERM ? Code::kPermission
-                                                        : Code::kUnavailable;
-  return {code, fmt::format("{}: {}", what, std::strerror(error))};  // NOLINT(concurrency-*)
-}
+constexpr int kReadTries = 5;  // before an envelope that the disk does not give is set aside
 
 uint64_t Blocks(uint64_t bytes) { return (bytes + kBlock - 1) / kBlock * kBlock; }
 
@@ -50,45 +37,28 @@ bool ReadName(std::string_view name, uint64_t& sequence, uint64_t& records) {
   return parts.size() == 2 && ReadNumber(parts[0], sequence) && ReadNumber(parts[1], records);
 }
 
-Status WriteAll(int fd, std::string_view content, const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t written = write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return SystemError("write " + path, errno);
-    content.remove_prefix(static_cast<size_t>(written));
-  }
-  if (fsync(fd) != 0) return SystemError("sync " + path, errno);
-  return Status::Ok();
-}
-
 }  // namespace
 
 std::string Spool::Entry::Name() const { return fmt::format("{:020}-{}.gz", sequence, records); }
 
 Result<std::unique_ptr<Spool>> Spool::Open(SpoolOptions options) {
-  std::unique_ptr<Spool> spool(new Spool(std::move(options)));
+  NOS_ASSIGN(std::unique_ptr<SpoolFolder> folder, OpenSpoolFolder(options.folder, kRefused));
+  return Open(std::move(options), std::move(folder));
+}
+
+Result<std::unique_ptr<Spool>> Spool::Open(SpoolOptions options,
+                                           std::unique_ptr<SpoolFolder> folder) {
+  std::unique_ptr<Spool> spool(new Spool(std::move(options), std::move(folder)));
   NOS_RETURN_IF_ERROR(spool->Load());
   return spool;
 }
 
 Status Spool::Load() {
-  const std::string& folder = options_.folder;
-  std::error_code failed;
-  fs::create_directories(PathOf(kRefused), failed);
-  if (failed) {
-    return SystemError("make the spool's folder " + folder, failed.value());
-  }
-  lock_ = UniqueFd(open(PathOf("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  folder_ = UniqueFd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!lock_.valid() || !folder_.valid()) return SystemError("open " + folder, errno);
-  if (flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    return {Code::kUnavailable, folder + ": another process uses this spool"};
-  }
   NOS_RETURN_IF_ERROR(List());
   if (boot_.empty()) NOS_RETURN_IF_ERROR(BeginAnew());
   std::ranges::sort(entries_, {}, &Entry::sequence);
   while (!entries_.empty() && entries_.front().sequence <= acknowledged_) {
-    unlink(PathOf(entries_.front().Name()).c_str());
+    folder_->Remove(entries_.front().Name());
     entries_.pop_front();
   }
   for (const Entry& entry : entries_) stats_.bytes += entry.bytes;
@@ -97,21 +67,19 @@ Status Spool::Load() {
 }
 
 Status Spool::List() {
-  std::error_code failed;
-  for (auto file = fs::directory_iterator(options_.folder, failed); !failed && file != end(file);
-       file.increment(failed)) {
-    const std::string name = file->path().filename().string();
+  NOS_ASSIGN(const std::vector<SpoolFolder::Listed> files, folder_->List());
+  for (const auto& [name, bytes] : files) {
     Entry entry;
     if (name.starts_with(kPosition)) ReadPosition(name);
     if (!ReadName(name, entry.sequence, entry.records)) continue;
-    std::error_code gone;
-    entry.bytes = Blocks(fs::file_size(file->path(), gone));
-    if (!gone) entries_.push_back(entry);
+    entry.bytes = Blocks(bytes);
+    entries_.push_back(entry);
   }
-  return failed ? SystemError("list " + options_.folder, failed.value()) : Status::Ok();
+  return Status::Ok();
 }
 
-// "position.BOOT.SEQUENCE.LOST".
+// "position.BOOT.SEQUENCE.LOST". Of two, which a loss of power during a rename may leave on some
+// file systems, the later one counts.
 void Spool::ReadPosition(const std::string& name) {
   const std::vector<std::string_view> parts = Split(name, '.');
   uint64_t acknowledged = 0, lost = 0;
@@ -119,6 +87,10 @@ void Spool::ReadPosition(const std::string& name) {
       !ReadNumber(parts[3], lost)) {
     return;
   }
+  const bool later =
+      position_.empty() || std::pair(acknowledged, lost) > std::pair(acknowledged_, lost_);
+  if (!position_.empty()) folder_->Remove(later ? position_ : name);
+  if (!later) return;
   boot_ = parts[1];
   acknowledged_ = acknowledged;
   lost_ = lost;
@@ -130,42 +102,49 @@ Status Spool::BeginAnew() {
   NOS_ASSIGN(const std::string uuid, ReadFile("/proc/sys/kernel/random/uuid"));
   boot_ = Trim(uuid);
   position_ = fmt::format("{}{}.0.0", kPosition, boot_);
-  return WriteFile(position_, "");
+  bool named = false;
+  return WriteFile(position_, "", named);
 }
 
 Status Spool::SavePosition(uint64_t acknowledged) {
   std::string name = fmt::format("{}{}.{}.{}", kPosition, boot_, acknowledged, lost_);
-  if (rename(PathOf(position_).c_str(), PathOf(name).c_str()) != 0) {
+  if (Status renamed = folder_->Rename(position_, name); !renamed.ok()) {
     ++stats_.disk_errors;
-    return SystemError("rename to " + PathOf(name), errno);
+    return renamed;
   }
   position_ = std::move(name);
-  return SyncFolder();
+  NOS_RETURN_IF_ERROR(SyncFolder());
+  acknowledged_ = std::max(acknowledged_, acknowledged);
+  return Status::Ok();
 }
 
 Status Spool::SyncFolder() {
-  if (fsync(folder_.get()) == 0) return Status::Ok();
-  const int why = errno;
-  ++stats_.disk_errors;
-  return SystemError("sync " + options_.folder, why);
+  Status synced = folder_->Sync();
+  if (!synced.ok()) ++stats_.disk_errors;
+  return synced;
 }
 
-Status Spool::WriteFile(const std::string& name, std::string_view content) {
-  const std::string aside = PathOf(kUnfinished), path = PathOf(name);
-  const UniqueFd fd(open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  Status written =
-      fd.valid() ? WriteAll(fd.get(), content, path) : SystemError("write " + path, errno);
-  if (written.ok() && rename(aside.c_str(), path.c_str()) != 0) {
-    written = SystemError("rename to " + path, errno);
-  }
-  if (written.ok()) {
-    written = SyncFolder();
-    // Otherwise its records would count as lost, and be delivered after a restart.
-    if (!written.ok()) unlink(path.c_str());
+Status Spool::WriteFile(const std::string& name, std::string_view content, bool& named) {
+  Status written = folder_->Write(kUnfinished, content);
+  if (written.ok()) written = folder_->Rename(kUnfinished, name);
+  if (!written.ok()) {
+    folder_->Remove(kUnfinished);
+    ++stats_.disk_errors;
     return written;
   }
-  unlink(aside.c_str());
-  ++stats_.disk_errors;
+  written = SyncFolder();
+  // Otherwise its records would count as lost, and be delivered after a restart.
+  if (!written.ok()) folder_->Remove(name);
+  named = !written.ok();
+  return written;
+}
+
+// A file that was to be removed may be there after a crash: its number is not given again.
+Status Spool::WriteEntry(Entry& entry, std::string_view content) {
+  bool named = false;
+  entry.sequence = next_;
+  Status written = WriteFile(entry.Name(), content, named);
+  if (written.ok() || named) ++next_;
   return written;
 }
 
@@ -192,7 +171,7 @@ Status Spool::Append(std::span<const std::string> records) {
 
 Status Spool::AppendOne(std::string_view records, uint64_t count) {
   const std::string compressed = Gzip(records);
-  const Entry entry{next_, count, Blocks(compressed.size())};
+  Entry entry{0, count, Blocks(compressed.size())};
   if (records.size() > 2 * options_.envelope_bytes || entry.bytes > options_.most_bytes) {
     Lose(count);
     return {Code::kExhausted, fmt::format("a record of {} bytes is too long", records.size())};
@@ -200,17 +179,16 @@ Status Spool::AppendOne(std::string_view records, uint64_t count) {
   while (!entries_.empty() && stats_.bytes + entry.bytes > options_.most_bytes) {
     (void)Remove(false);
   }
-  Status written = WriteFile(entry.Name(), compressed);
+  Status written = WriteEntry(entry, compressed);
   for (int tries = 0; written.code() == Code::kExhausted && !entries_.empty(); ++tries) {
     if (tries == kRoomTries) break;
     (void)Remove(false);
-    written = WriteFile(entry.Name(), compressed);
+    written = WriteEntry(entry, compressed);
   }
   if (!written.ok()) {
     Lose(count);
     return written;
   }
-  ++next_;
   stats_.bytes += entry.bytes;
   entries_.push_back(entry);
   return Status::Ok();
@@ -222,21 +200,22 @@ void Spool::Lose(uint64_t records) {
 }
 
 // Drops the oldest envelope and counts its records as lost, or sets it aside. The position is
-// written first, so that a crash does not hide the loss.
+// written first, so that a crash does not hide the loss. Without it the file stays: after a restart
+// its number would be given again.
 Status Spool::Remove(bool keep) {
   const Entry entry = entries_.front();
   entries_.pop_front();
   stats_.bytes -= entry.bytes;
   Lose(entry.records);
   Status saved = SavePosition(entry.sequence);
-  const std::string path = PathOf(entry.Name());
-  if (!keep) {
-    unlink(path.c_str());
-    return saved;
+  if (keep) ++stats_.set_aside;
+  if (!saved.ok()) return saved;
+  if (keep) {
+    (void)folder_->Rename(entry.Name(),
+                          fmt::format("{}/{}.gz", kRefused, refused_++ % kMaxKeptAside));
+  } else {
+    folder_->Remove(entry.Name());
   }
-  ++stats_.set_aside;
-  rename(path.c_str(),
-         PathOf(fmt::format("{}/{}.gz", kRefused, refused_++ % kMaxKeptAside)).c_str());
   return saved;
 }
 
@@ -244,7 +223,8 @@ std::optional<SpooledEnvelope> Spool::Oldest() {
   const std::scoped_lock lock(mutex_);
   while (!entries_.empty()) {
     const Entry& entry = entries_.front();
-    const auto compressed = ReadFile(PathOf(entry.Name()), options_.most_bytes);
+    const auto compressed = folder_->Read(entry.Name(), options_.most_bytes);
+    if (!compressed.ok() && MayRead(entry, compressed.status())) return std::nullopt;
     auto records = compressed.ok() ? Gunzip(*compressed, 2 * options_.envelope_bytes)
                                    : Result<std::string>(compressed.status());
     if (records.ok()) {
@@ -258,6 +238,14 @@ std::optional<SpooledEnvelope> Spool::Oldest() {
   return std::nullopt;
 }
 
+// True if the envelope may be readable later: the disk, not the envelope, is at fault.
+bool Spool::MayRead(const Entry& entry, const Status& why) {
+  if (why.code() == Code::kNotFound || why.code() == Code::kInvalid) return false;
+  ++stats_.disk_errors;
+  if (unread_.sequence != entry.sequence) unread_ = {entry.sequence, 0};
+  return ++unread_.times < kReadTries;
+}
+
 Status Spool::Acknowledge(uint64_t sequence) {
   const std::scoped_lock lock(mutex_);
   if (sequence != handed_.sequence) return NotFound("it was not handed out last");
@@ -266,13 +254,13 @@ Status Spool::Acknowledge(uint64_t sequence) {
   // It was dropped for lack of space while it was being sent, so it is not lost.
   if (!still_there) lost_ -= std::min(lost_, handed_.records);
   handed_ = {};
-  if (!still_there) return Status::Ok();
+  if (!still_there) return sequence > acknowledged_ ? SavePosition(sequence) : Status::Ok();
   const Entry entry = entries_.front();
   Status saved = SavePosition(sequence);
   if (!saved.ok()) return saved;  // it is sent again
   entries_.pop_front();
   stats_.bytes -= entry.bytes;
-  unlink(PathOf(entry.Name()).c_str());
+  folder_->Remove(entry.Name());
   return Status::Ok();
 }
 

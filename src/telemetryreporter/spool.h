@@ -6,7 +6,8 @@
 //   spool->Acknowledge(oldest->sequence);
 //
 // A file is written under a temporary name, synced and renamed, so that after a crash an envelope
-// is complete or absent. A damaged envelope is set aside. When the spool is full, the oldest
+// is complete or absent. A sequence is never given twice, because the server takes the second
+// envelope for a repetition. A damaged envelope is set aside. When the spool is full, the oldest
 // envelope is dropped, and the number of its records is reported with the next one. Sequence, boot
 // ID and loss count survive restarts. Each process needs its own folder.
 //
@@ -29,8 +30,8 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
 #include "base/status.h"
+#include "telemetryreporter/spool_folder.h"
 
 namespace nos::telemetry {
 
@@ -57,6 +58,9 @@ class Spool {
  public:
   // Errors: kUnavailable (another process uses the folder, disk error), kPermission.
   static Result<std::unique_ptr<Spool>> Open(SpoolOptions options);
+  // In another folder than a real one.
+  static Result<std::unique_ptr<Spool>> Open(SpoolOptions options,
+                                             std::unique_ptr<SpoolFolder> folder);
 
   // `records`: JSON objects, in order. Error: kExhausted (disk full) or kUnavailable: records that
   // could not be written are lost and counted.
@@ -79,33 +83,40 @@ class Spool {
     std::string Name() const;
   };
 
-  explicit Spool(SpoolOptions options) : options_(std::move(options)) {}
+  Spool(SpoolOptions options, std::unique_ptr<SpoolFolder> folder)
+      : options_(std::move(options)), folder_(std::move(folder)) {}
   Status Load();
   Status List();
   void ReadPosition(const std::string& name);
   Status BeginAnew();
   Status SavePosition(uint64_t acknowledged);
   Status SyncFolder();
-  Status WriteFile(const std::string& name, std::string_view content);
+  // `named`: after an error, the file may have its name after a crash.
+  Status WriteFile(const std::string& name, std::string_view content, bool& named);
+  Status WriteEntry(Entry& entry, std::string_view content);
+  bool MayRead(const Entry& entry, const Status& why);
   Status AppendOne(std::string_view records, uint64_t count);
   Status Remove(bool keep);
   void Lose(uint64_t records);
-  std::string PathOf(const std::string& name) const { return options_.folder + "/" + name; }
 
   const SpoolOptions options_;
-  UniqueFd lock_, folder_;
+  const std::unique_ptr<SpoolFolder> folder_;
   std::string boot_;
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;  // by sequence
   uint64_t next_ = 1;          // sequence
   std::string position_;       // name of the position file
-  uint64_t acknowledged_ = 0;
-  uint64_t lost_ = 0;  // records, not reported yet
+  uint64_t acknowledged_ = 0;  // in the position file
+  uint64_t lost_ = 0;          // records, not reported yet
   uint64_t refused_ = 0;
   SpoolStats stats_;
   struct {
     uint64_t sequence = 0, records = 0, lost = 0;
   } handed_;  // last result of Oldest
+  struct {
+    uint64_t sequence = 0;
+    int times = 0;
+  } unread_;  // the oldest envelope, which the disk did not give
 };
 
 }  // namespace nos::telemetry

@@ -327,7 +327,7 @@ Api::Reply Api::AtMoment(
   NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
   const GiveBackMemory after;
   State state;
-  NOS_RETURN_IF_ERROR(parts_.recorder.archive().StateAt(id, at, state));
+  NOS_RETURN_IF_ERROR(parts_.recorder.archive().StateAt(id, at, state).status());
   NOS_RETURN_IF_ERROR(AddMeasured(parts_.recorder, call.cluster, at, state));
   return write(state, at, nullptr);
 }

@@ -49,7 +49,7 @@ struct Row {
   SampleBlock block;
 };
 std::string EncodeRow(const std::vector<int64_t>& metrics, const SampleBlock& block);
-Result<Row> DecodeRow(std::string_view bytes);
+Result<Row> DecodeRow(std::string_view bytes, size_t level);
 // Buckets of one metric with `at` in [from, to); none if the row does not have it. `level`
 // determines the format of the row.
 Status AppendBuckets(std::string_view bytes, size_t level, int64_t metric, telemetry::Millis from,

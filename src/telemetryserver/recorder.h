@@ -110,6 +110,7 @@ class Recorder {
   void Written();
   Status WriteEnvelope(Waiting& waiting);
   Status WriteNewBoot(const Waiting& waiting);
+  Status WriteMissing(const Waiting& waiting, int64_t known);
   void SetBack();
   void Fold(Live& live, telemetry::Envelope& envelope);
   void FlushIfDue();

@@ -138,10 +138,10 @@ std::optional<net::HttpResponse> OidcSignIn::Answer(const net::HttpRequest& requ
 }
 
 net::HttpResponse OidcSignIn::Login() {
-  const identity::SignIn begun = identity::BeginSignIn();
+  const identity::SignIn begun = sessions_.Begin(clock_.Now());
+  if (begun.state.empty()) return PageOf(503, "this server has no random numbers");
   const auto url = issuer_.SignInUrl(begun);
   if (!url.ok()) return PageOf(503, url.status().message());
-  sessions_.Begin(begun, clock_.Now());
   net::HttpResponse response = PageOf(302, "");
   response.headers.emplace_back("Location", *url);
   // Lax: the redirect back comes from another site.

@@ -1,6 +1,11 @@
 #include "cmd/access/reader_access.h"
 
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "identity/id_token.h"
+#include "identity/jwt.h"
 
 namespace nos::cmd {
 namespace {
@@ -31,12 +36,25 @@ Result<Reader> ReaderAccess::OfSubject(const Json& subject) {
 
 Result<TokenHolders::Holder> ReaderAccess::Ask(const std::string& token) {
   auto identified = options_.identify ? options_.identify(token) : std::nullopt;
-  const bool of_cluster = !identified.has_value();
-  if (of_cluster && !options_.review_tokens) {
-    return Status(Code::kPermission, "unknown token");
+  if (!identified) return Review(token);
+  NOS_ASSIGN(Json subject, *std::move(identified));
+  return TokenHolders::Holder{std::move(subject), false};
+}
+
+// The audience that the token claims decides only which question is asked.
+Result<TokenHolders::Holder> ReaderAccess::Review(const std::string& token) {
+  if (!options_.review_tokens) return Status(Code::kPermission, "unknown token");
+  const auto jwt = identity::ParseJwt(token);
+  const bool for_server =
+      !options_.audience.empty() && jwt.ok() && identity::IsFor(jwt->claims, options_.audience);
+  if (!for_server && !options_.cluster_tokens) {
+    return Status(Code::kPermission,
+                  fmt::format("this server takes tokens for the audience {0} only, such as "
+                              "`kubectl create token NAME --audience {0}` gives",
+                              options_.audience));
   }
-  NOS_ASSIGN(Json subject, of_cluster ? ReviewToken(transport_, token) : *std::move(identified));
-  return TokenHolders::Holder{std::move(subject), of_cluster};
+  NOS_ASSIGN(Json subject, ReviewToken(transport_, token, for_server ? options_.audience : ""));
+  return TokenHolders::Holder{std::move(subject), !for_server};
 }
 
 }  // namespace nos::cmd

@@ -1,5 +1,7 @@
 // Authenticates readers of telemetry and determines which objects they may see, by asking the
 // cluster's API server: TokenReview for the user of a bearer token, reader_rights.h for its rights.
+// A token for this server's audience is of no use at the API server, so that nobody can act with it
+// who takes it from here.
 //
 //   ReaderAccess access(transport, clock, [&] { return NamespacesOf(recorder); }, {});
 //   NOS_ASSIGN(const telemetryserver::Reader reader, access.Of(request, address));
@@ -32,6 +34,10 @@ class ReaderAccess {
     bool ask_create = false;
     // True if the cluster reviews tokens; false: only `identify` does.
     bool review_tokens = true;
+    // Audience of tokens for this server alone. Not that of reporters, whose tokens read nothing.
+    std::string audience = "nos-telemetry-readers";
+    // True if tokens for the API server count too.
+    bool cluster_tokens = true;
     // Recognizes some tokens itself: user and groups in the form of access reviews. nullopt: not
     // one of these tokens.
     std::function<std::optional<Result<Json>>(const std::string& token)> identify = {};
@@ -59,6 +65,7 @@ class ReaderAccess {
 
  private:
   Result<TokenHolders::Holder> Ask(const std::string& token);
+  Result<TokenHolders::Holder> Review(const std::string& token);
 
   kube::Transport& transport_;
   const Options options_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "identity/base64url.h"
 #include "kube/testing/fake_api.h"
 
 namespace nos::cmd {
@@ -19,6 +20,11 @@ class ReaderAccessTest : public ::testing::Test {
     Json body = request.body;
     if (request.path.ends_with("/tokenreviews")) {
       const std::string_view token = FindString(body, "spec", "token");
+      const Json* audiences = Find(body, "spec", "audiences");
+      if (audiences != nullptr) {
+        const Json wanted = *audiences;
+        return ReviewFor(wanted, std::string(token), std::move(body));
+      }
       const bool known = token == "admin-token" || token == "team-token";
       body.get_object()["status"] = {{"authenticated", known},
                                      {"user", {{"username", token}, {"groups", {"g"}}}}};
@@ -32,6 +38,20 @@ class ReaderAccessTest : public ::testing::Test {
       body.get_object()["status"] = {{"allowed", admin || own}};
     }
     return Result<kube::ApiResponse>(kube::ApiResponse{201, std::move(body), {}, {}});
+  }
+  // A token with an audience is known for this audience only.
+  static Result<kube::ApiResponse> ReviewFor(const Json& audiences, const std::string& token,
+                                             Json body) {
+    const bool known = token == TokenFor("nos-telemetry-readers");
+    body.get_object()["status"] = {{"authenticated", known},
+                                   {"audiences", audiences},
+                                   {"user", {{"username", "team-token"}, {"groups", {"g"}}}}};
+    return kube::ApiResponse{201, std::move(body), {}, {}};
+  }
+  static std::string TokenFor(const std::string& audience) {
+    const auto part = [](const Json& json) { return identity::EncodeBase64Url(WriteJson(json)); };
+    return part({{"alg", "RS256"}}) + "." + part({{"iss", "cluster"}, {"aud", {audience}}}) + "." +
+           identity::EncodeBase64Url("signature");
   }
   Result<telemetryserver::Reader> Of(const std::string& authorization) {
     net::HttpRequest request;
@@ -69,6 +89,32 @@ TEST_F(ReaderAccessTest, RejectsMissingAndUnknownTokens) {
   EXPECT_EQ(asked_, 1);
   EXPECT_EQ(Of("Bearer forged").status().code(), Code::kPermission);
   EXPECT_EQ(asked_, 1) << "guesses cause no requests to the API server";
+}
+
+// Such a token is worth nothing to whoever breaks into this server.
+TEST_F(ReaderAccessTest, TokenForThisServerReadsAndDoesNotAct) {
+  const auto reader = Of("Bearer " + TokenFor("nos-telemetry-readers"));
+  ASSERT_TRUE(reader.ok()) << reader.status().ToString();
+  EXPECT_TRUE(reader->May("team-a"));
+  EXPECT_FALSE(reader->May("team-b"));
+  EXPECT_FALSE(reader->has_cluster_token) << "the API server does not take it";
+  EXPECT_EQ(Of("Bearer " + TokenFor("nos-telemetry")).status().code(), Code::kPermission)
+      << "a reporter's token reads nothing";
+}
+
+TEST_F(ReaderAccessTest, TokensForApiServerCountOnlyIfAllowed) {
+  EXPECT_TRUE(Of("Bearer team-token")->has_cluster_token);
+  ReaderAccess strict(api_, clock_, [] { return std::set<std::string>{"team-a"}; },
+                      {.cluster_tokens = false});
+  const auto of = [&](const std::string& token) {
+    return strict.Of({"GET", "/", {{"authorization", "Bearer " + token}}, ""}, "10.0.0.7");
+  };
+  asked_ = 0;
+  const auto refused = of("team-token");
+  EXPECT_EQ(refused.status().code(), Code::kPermission);
+  EXPECT_NE(refused.status().message().find("--audience nos-telemetry-readers"), std::string::npos);
+  EXPECT_EQ(asked_, 0) << "it is not even passed on";
+  EXPECT_TRUE(of(TokenFor("nos-telemetry-readers")).ok());
 }
 
 TEST_F(ReaderAccessTest, RevokedRightEndsWithinMinute) {

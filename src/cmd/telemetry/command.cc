@@ -10,6 +10,7 @@
 #include "cmd/commands.h"
 #include "cmd/daemon/outside_events.h"
 #include "cmd/daemon/process.h"
+#include "cmd/telemetry/backup.h"
 #include "cmd/telemetry/server.h"
 #include "cmd/telemetry/server_probes.h"
 
@@ -103,6 +104,14 @@ int Start(const Flags& flags) {
                      flags.config, flags.print_config);
 }
 
+// The database that a server with this configuration file uses.
+Result<std::string> StoreOf(const std::string& file) {
+  Config config;
+  const auto describe = [&](ConfigFields& fields) { DescribeTelemetry(fields, config); };
+  NOS_RETURN_IF_ERROR(ReadConfigFile(file, kKind, describe));
+  return config.server.recorder.store.path;
+}
+
 }  // namespace
 
 void AddTelemetryCommand(CLI::App& root, Chosen& chosen) {
@@ -121,8 +130,14 @@ void AddTelemetryCommand(CLI::App& root, Chosen& chosen) {
       "  nos telemetry --sandbox                       serve the dashboard on "
       "http://127.0.0.1:8090\n"
       "  nos telemetry --print-config > telemetry.yaml\n"
-      "  nos telemetry --config telemetry.yaml");
-  command->callback([&chosen, flags] { chosen.action = [flags] { return Start(*flags); }; });
+      "  nos telemetry --config telemetry.yaml\n"
+      "  nos telemetry backup backup.db --config telemetry.yaml\n"
+      "Help for backups: nos telemetry backup --help");
+  AddBackupCommands(*command, chosen, StoreOf);
+  command->callback([command, &chosen, flags] {
+    if (!command->get_subcommands().empty()) return;
+    chosen.action = [flags] { return Start(*flags); };
+  });
 }
 
 }  // namespace nos::cmd

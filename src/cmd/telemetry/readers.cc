@@ -39,6 +39,12 @@ void DescribeReaders(ConfigFields& f, ReadersConfig& c) {
            "TokenReviews and SubjectAccessReviews. False: disabled.");
     f.Text("kubeconfig", c.kubeconfig,
            "Kubeconfig of the cluster. Empty: the cluster that this server runs in.");
+    f.Text("audience", c.audience,
+           "Audience of cluster tokens that are for this server alone (kubectl create token NAME "
+           "--audience AUDIENCE). Not that of ingest. Empty: none.");
+    f.Flag("clusterTokens", c.cluster_tokens,
+           "Tokens for the API server count too: kubectl's, and those that nos top sends. A server "
+           "that somebody has broken into could act with them.");
     f.Group("oidc", [&] { DescribeOidc(f, c.oidc); });
   });
   f.Group("actions", [&] { DescribeActions(f, c.actions); });
@@ -98,6 +104,8 @@ Status TelemetryReaders::Connect(const Parts& parts) {
   options.limits = limits_.get();
   options.ask_create = config_.actions.what_if || config_.actions.submit;
   options.review_tokens = config_.kubernetes;
+  options.audience = config_.audience;
+  options.cluster_tokens = config_.cluster_tokens;
   if (oidc_ != nullptr) {
     options.identify = [this](const std::string& token) -> std::optional<Result<Json>> {
       // A token for kubectl, if the cluster uses the same provider: the cluster reviews it.
@@ -205,8 +213,9 @@ Result<std::shared_ptr<kube::Transport>> TelemetryReaders::AsReader(const Action
     }
   } else {
     return Status(Code::kUnimplemented,
-                  "this server does not impersonate users who sign in with OpenID Connect: see "
-                  "actions.impersonate in its configuration");
+                  "your token is for this server alone, or you signed in with OpenID Connect, and "
+                  "this server does not impersonate users: see actions.impersonate in its "
+                  "configuration");
   }
   return std::shared_ptr<kube::Transport>(
       std::make_shared<kube::HttpTransport>(std::move(connection), kube::HttpOptions{}));

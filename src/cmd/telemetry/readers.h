@@ -27,6 +27,9 @@ struct ReadersConfig {
   // Readers are users of the cluster that this server runs in, or of the kubeconfig's cluster.
   bool kubernetes = false;
   std::string kubeconfig;
+  // Audience of tokens for this server alone, and whether those for the API server count too.
+  std::string audience = "nos-telemetry-readers";
+  bool cluster_tokens = true;
   OidcConfig oidc{};
   ActionsConfig actions{};
   telemetryserver::LimitOptions limits;

@@ -43,6 +43,10 @@ Status CheckSafe(const TelemetryServerConfig& config, const net::HttpServerOptio
         "ingest.tokenFile or ingest.serviceAccounts is required: without them any client could "
         "send records. Set one, or give --sandbox on your own machine");
   }
+  if (!config.reporters.accounts.empty() && config.readers.audience == config.reporters.audience) {
+    return Invalid(
+        "readers.audience: must differ from ingest.audience, or every GPU node's token could read");
+  }
   if (config.certificate_file.empty() != config.key_file.empty()) {
     return Invalid("listen: tlsCertFile and tlsKeyFile must be set together");
   }

@@ -84,6 +84,12 @@ TEST_F(TelemetryServerTest, ReportersOfTheClusterNeedAnApiServer) {
   EXPECT_EQ(Start().status().code(), Code::kNotFound);
 }
 
+TEST_F(TelemetryServerTest, TokensOfReportersReadNothing) {
+  config_.reporters.accounts = "nos/nos-mig-agent";
+  config_.readers.audience = config_.reporters.audience;
+  ExpectRefused("readers.audience: must differ from ingest.audience");
+}
+
 TEST_F(TelemetryServerTest, RejectsInvalidExportsAtStart) {
   config_.exports.remote_write.destination.url = "prometheus:9090";
   ExpectRefused("export.remoteWrite.url: must begin with https://");

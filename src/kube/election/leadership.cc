@@ -14,8 +14,9 @@ constexpr Duration kMaxWait = std::chrono::seconds(60);
 }  // namespace
 
 Leadership::Leadership(Transport& transport, LeaderElectionOptions options,
-                       std::function<void()> on_change)
-    : client_(transport),
+                       std::function<void()> on_change, std::function<Time()> now)
+    : now_(std::move(now)),
+      client_(transport),
       elector_(std::move(options)),
       on_change_(std::move(on_change)),
       thread_([this] { Run(); }) {}
@@ -26,7 +27,7 @@ Leadership::~Leadership() {
   thread_.join();
 }
 
-bool Leadership::Leads() const { return clock_.Now() < leads_until_.load(); }
+bool Leadership::Leads() const { return now_() < leads_until_.load(); }
 
 std::string Leadership::holder() const {
   const std::scoped_lock lock(mutex_);
@@ -41,10 +42,10 @@ Status Leadership::error() const {
 void Leadership::Run() {
   bool announced = false;
   while (!stop_) {
-    elector_.Step(client_, clock_.Now());
+    elector_.Step(client_, now_());
     announced = Look(announced);
     // Leadership can expire before the next attempt is due; wake up at that time to report it.
-    const Time now = clock_.Now();
+    const Time now = now_();
     const Time due =
         Leads() ? std::min(elector_.NextDue(), leads_until_.load()) : elector_.NextDue();
     bell_.Wait(std::clamp<Duration>(due - now, std::chrono::milliseconds(1), kMaxWait));

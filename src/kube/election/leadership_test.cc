@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <optional>
 
 #include "kube/testing/fake_api.h"
@@ -70,6 +71,23 @@ TEST(LeadershipTest, LosesLeaseWithoutRenewalAndReacquiresIt) {
   EXPECT_EQ(leadership.error().code(), Code::kUnavailable);
   api.SetDown(false);
   EXPECT_TRUE(Becomes(leadership, bell, true));
+}
+
+// The machine sleeps: the election thread does not run meanwhile, and another replica takes the
+// lease. The first write after it must not go out.
+TEST(LeadershipTest, LeadsNoMoreAfterSuspension) {
+  SharedApi api;
+  WakeSignal bell;
+  std::atomic<Time> now{Time(std::chrono::seconds(1'800'000'000))};
+  LeaderElectionOptions options = Fast("a");
+  options.renew = std::chrono::hours(1);  // in the time of the test's clock, which stands still
+  options.lease = std::chrono::hours(2);
+  options.retry = std::chrono::minutes(30);
+  Leadership leadership(api, options, [&] { bell.Ring(); }, [&] { return now.load(); });
+  ASSERT_TRUE(Becomes(leadership, bell, true));
+  api.SetDown(true);
+  now = now.load() + std::chrono::hours(8);
+  EXPECT_FALSE(leadership.Leads());
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ void AddSubjects(const telemetry::Layout& layout, std::set<std::string>& subject
 }  // namespace
 
 Status Backfill::Begin(telemetry::Millis from, telemetry::Millis to) {
-  if (at_ < 0) NOS_RETURN_IF_ERROR(archive_.StateAt(id_, from - kDeriveEvery, state_));
+  if (at_ < 0) NOS_RETURN_IF_ERROR(archive_.StateAt(id_, from - kDeriveEvery, state_).status());
   if (at_ < 0) at_ = from - kDeriveEvery;
   from_ = from;
   to_ = to;
@@ -95,7 +95,7 @@ void Backfill::Take(size_t subject, std::string_view metric, telemetry::Millis a
 }
 
 Status Backfill::Derive(telemetry::Millis tick) {
-  NOS_RETURN_IF_ERROR(archive_.Advance(id_, at_, tick, state_));
+  NOS_RETURN_IF_ERROR(archive_.Advance(id_, at_, tick, state_).status());
   at_ = tick;
   const auto place = static_cast<size_t>((tick - from_) / kDeriveEvery);
   for (const Sample& sample : samples_[place]) {

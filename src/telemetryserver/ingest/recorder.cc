@@ -1,5 +1,7 @@
 #include "telemetryserver/recorder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -8,7 +10,6 @@
 
 #include "base/log.h"
 #include "base/millis.h"
-#include "codec/gzip.h"
 #include "telemetryserver/metrics.h"
 #include "telemetryserver/state/shares.h"
 
@@ -101,9 +102,13 @@ Status Recorder::Load() {
       store_->EachCluster([&](int64_t id, const std::string& name) { names[id] = name; }));
   for (const auto& [id, name] : names) {
     Live& live = clusters_.Of(id, name);
-    NOS_RETURN_IF_ERROR(
-        archive_.StateAt(id, std::numeric_limits<telemetry::Millis>::max(), live.state)
-            .Within(name));
+    const auto damaged =
+        archive_.StateAt(id, std::numeric_limits<telemetry::Millis>::max(), live.state);
+    NOS_RETURN_IF_ERROR(damaged.status().Within(name));
+    if (*damaged > 0) {
+      Log(LogLevel::kError, "leaving out damaged rows of the history",
+          {{"cluster", name}, {"rows", std::to_string(*damaged)}});
+    }
     NOS_RETURN_IF_ERROR(RestoreDecisions(live).Within(name));
     NOS_RETURN_IF_ERROR(derived_.Load(live));
     NOS_RETURN_IF_ERROR(checkpoints_.Load(id));
@@ -134,6 +139,7 @@ void Recorder::LeaveOut(const JournalRow& row, const Status& why, const std::str
        {"error", why.message()}});
   metrics_.Count(kDamaged, {{"cluster", cluster}});
   folded_ = std::max(folded_, row.id);
+  if (cluster.empty()) return;  // its number is damaged: there is no history for a gap
   const telemetry::Millis now = Now();
   JsonObject body = {{"kind", "gap"},
                      {"at", now},
@@ -158,10 +164,8 @@ Status Recorder::RestoreDecisions(Live& live) {
 }
 
 Status Recorder::Replay(const JournalRow& row, int64_t applied) {
-  NOS_ASSIGN(const std::string text, Gunzip(row.body, telemetry::kMaxEnvelopeBytes));
   const bool derived = row.source.empty();
-  NOS_ASSIGN(telemetry::Envelope envelope, derived ? telemetry::ReadDerivedEnvelope(text)
-                                                   : telemetry::ReadEnvelope(text, row.received));
+  NOS_ASSIGN(telemetry::Envelope envelope, ReadJournaled(row.body, derived, row.received));
   Live& live = clusters_.Of(row.cluster, envelope.cluster);
   folded_ = std::max(folded_, row.id);
   if (!derived && row.id > applied) {
@@ -381,7 +385,11 @@ Status Recorder::WriteEnvelope(Waiting& waiting) {
   JournalRow row{0,     waiting.cluster, envelope.source, envelope.boot, envelope.sequence,
                  Now(), waiting.body};
   NOS_RETURN_IF_ERROR(store_->Journal(row));
-  if (known == 0) NOS_RETURN_IF_ERROR(WriteNewBoot(waiting));
+  if (known == 0) {
+    NOS_RETURN_IF_ERROR(WriteNewBoot(waiting));
+  } else if (envelope.sequence > known + 1 && envelope.lost == 0) {
+    NOS_RETURN_IF_ERROR(WriteMissing(waiting, known));
+  }
   waiting.journal = row.id;
   sequences_.Set(envelope);
   return Status::Ok();
@@ -397,6 +405,23 @@ Status Recorder::WriteNewBoot(const Waiting& waiting) {
                      {"source", envelope.source},
                      {"boot", envelope.boot},
                      {"lost", 0}};
+  return store_->AddEvent(waiting.cluster, {now, "gap", envelope.source, std::move(body)}, false);
+}
+
+// A spool counts what it drops. Other envelopes were acknowledged, and this server does not have
+// them any more.
+Status Recorder::WriteMissing(const Waiting& waiting, int64_t known) {
+  const telemetry::Envelope& envelope = waiting.envelope;
+  const telemetry::Millis now = Now();
+  JsonObject body = {
+      {"kind", "gap"},
+      {"at", now},
+      {"source", envelope.source},
+      {"boot", envelope.boot},
+      {"lost", 0},
+      {"why", fmt::format("envelopes {} to {} are missing: a backup was restored, or "
+                          "the disk lost them",
+                          known + 1, envelope.sequence - 1)}};
   return store_->AddEvent(waiting.cluster, {now, "gap", envelope.source, std::move(body)}, false);
 }
 

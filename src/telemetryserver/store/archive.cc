@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "base/text.h"
 #include "codec/cursor.h"
@@ -66,24 +67,24 @@ Status ApplyBody(State& state, Result<Json> body) {
   return Status::Ok();
 }
 
+}  // namespace
+
 // Parses one record after another: a tree of all records would take ten times the memory.
-Status ApplyCheckpoint(State& state, std::string_view bytes) {
+Result<size_t> ApplyCheckpoint(State& state, std::string_view bytes) {
   NOS_ASSIGN(const std::string text, Gunzip(bytes, kMaxCheckpointBytes));
-  Status applied;
+  size_t damaged = 0;
   const auto apply = [&](Cursor& element) {
-    if (applied.ok()) applied = ApplyBody(state, ParseJson(element.Raw()));
+    if (!ApplyBody(state, ParseJson(element.Raw())).ok()) ++damaged;
   };
   const Status read = ReadJson(text, [&](Cursor& all) {
     if (all.kind() == Cursor::Kind::kArray) {
       all.Elements(apply);
     } else {
-      applied = Invalid("no list");
+      ++damaged;
     }
   });
-  return (read.ok() ? applied : read).Within("database: a checkpoint is damaged");
+  return damaged + (read.ok() ? 0 : 1);
 }
-
-}  // namespace
 
 Result<Json> ReadEventBody(std::string_view bytes) {
   constexpr size_t kMaxEventBytes = size_t{64} << 20;
@@ -272,42 +273,53 @@ Result<std::vector<Held>> Archive::Holds(int64_t cluster, const std::string& pod
 }
 
 // Applies the last checkpoint before `at` and all events since; also late events before the
-// checkpoint that it does not include.
-Status Archive::StateAt(int64_t cluster, telemetry::Millis at, State& state) {
+// checkpoint that it does not include. A damaged checkpoint is passed over: the one before it and
+// the events since have the same result.
+Result<size_t> Archive::StateAt(int64_t cluster, telemetry::Millis at, State& state) {
   NOS_ASSIGN(Sqlite taken, Take());
   Lease db(*this, std::move(taken));
+  size_t damaged = 0;
   telemetry::Millis base = -1;
   int64_t event = 0;
-  std::string body;
   NOS_ASSIGN(SqliteStatement checkpoint,
              db->Prepare("SELECT at, event, body FROM checkpoints WHERE cluster = ? AND at <= ? "
                          "ORDER BY at DESC LIMIT 1"));
-  NOS_RETURN_IF_ERROR(checkpoint.Each(
-      [&](SqliteRow& row) {
-        base = row.Integer(0);
-        event = row.Integer(1);
-        body = std::string(row.Text(2));
-      },
-      cluster, at));
-  if (base >= 0) NOS_RETURN_IF_ERROR(ApplyCheckpoint(state, std::exchange(body, {})));
-  Status damaged;
-  const auto apply = [&](SqliteRow& row) {
-    const Status applied = ApplyBody(state, ReadEventBody(row.Text(0)));
-    if (!applied.ok()) damaged = applied;
-  };
+  for (telemetry::Millis before = at;; --before) {
+    std::optional<telemetry::Millis> found;
+    std::string body;
+    NOS_RETURN_IF_ERROR(checkpoint.Each(
+        [&](SqliteRow& row) {
+          found = row.Integer(0);
+          event = row.Integer(1);
+          body = std::string(row.Text(2));
+        },
+        cluster, before));
+    if (!found) break;
+    before = *found;
+    const auto applied = ApplyCheckpoint(state, std::exchange(body, {}));
+    damaged += applied.value_or(1);
+    if (applied.ok()) {
+      base = before;
+      break;
+    }
+    event = 0;
+  }
   NOS_ASSIGN(SqliteStatement late,
              db->Prepare("SELECT body FROM events WHERE cluster = ? AND at <= ? AND late = 1 AND "
                          "id > ? AND kind IN "
                          "('layout','node','pod','quota','job','queue','pool','removed','gone') "
                          "ORDER BY at, id"));
+  const auto apply = [&](SqliteRow& row) {
+    if (!ApplyBody(state, ReadEventBody(row.Text(0))).ok()) ++damaged;
+  };
   NOS_RETURN_IF_ERROR(late.Each(apply, cluster, std::min(base, at), event));
-  NOS_RETURN_IF_ERROR(ApplySince(*db, cluster, base, at, state));
-  return damaged;
+  NOS_ASSIGN(const size_t since, ApplySince(*db, cluster, base, at, state));
+  return damaged + since;
 }
 
-Status Archive::ApplySince(Sqlite& db, int64_t cluster, telemetry::Millis after,
-                           telemetry::Millis at, State& state) {
-  Status damaged;
+Result<size_t> Archive::ApplySince(Sqlite& db, int64_t cluster, telemetry::Millis after,
+                                   telemetry::Millis at, State& state) {
+  size_t damaged = 0;
   NOS_ASSIGN(
       SqliteStatement since,
       db.Prepare(
@@ -315,15 +327,14 @@ Status Archive::ApplySince(Sqlite& db, int64_t cluster, telemetry::Millis after,
           "AND kind IN ('layout','node','pod','quota','job','queue','pool','removed','gone') "
           "ORDER BY at, id"));
   const auto apply = [&](SqliteRow& row) {
-    const Status applied = ApplyBody(state, ReadEventBody(row.Text(0)));
-    if (!applied.ok()) damaged = applied;
+    if (!ApplyBody(state, ReadEventBody(row.Text(0))).ok()) ++damaged;
   };
   NOS_RETURN_IF_ERROR(since.Each(apply, cluster, after, at));
   return damaged;
 }
 
-Status Archive::Advance(int64_t cluster, telemetry::Millis from, telemetry::Millis to,
-                        State& state) {
+Result<size_t> Archive::Advance(int64_t cluster, telemetry::Millis from, telemetry::Millis to,
+                                State& state) {
   NOS_ASSIGN(Sqlite taken, Take());
   Lease db(*this, std::move(taken));
   return ApplySince(*db, cluster, from, to, state);

@@ -95,10 +95,12 @@ class Archive {
   Status Measured(int64_t cluster, const std::vector<std::string>& subjects, telemetry::Millis at,
                   telemetry::Millis within, telemetry::Millis now,
                   FunctionRef<void(telemetry::Millis at, telemetry::Readings)> visit);
-  // The state at that time. REQUIRES: `state` is empty.
-  Status StateAt(int64_t cluster, telemetry::Millis at, State& state);
-  // Advances a state to a later time. `state`: result of StateAt for `from`.
-  Status Advance(int64_t cluster, telemetry::Millis from, telemetry::Millis to, State& state);
+  // The state at that time. Returns the number of damaged rows, which are left out. REQUIRES:
+  // `state` is empty.
+  Result<size_t> StateAt(int64_t cluster, telemetry::Millis at, State& state);
+  // Advances a state to a later time. `state`: result of StateAt for `from`. Returns as StateAt.
+  Result<size_t> Advance(int64_t cluster, telemetry::Millis from, telemetry::Millis to,
+                         State& state);
 
  private:
   using Buckets = std::vector<Bucket>;
@@ -109,8 +111,8 @@ class Archive {
   class Lease;
   // The level that still has samples of that time.
   Result<size_t> LevelAt(Sqlite& db, telemetry::Millis at, telemetry::Millis now) const;
-  static Status ApplySince(Sqlite& db, int64_t cluster, telemetry::Millis after,
-                           telemetry::Millis at, State& state);
+  static Result<size_t> ApplySince(Sqlite& db, int64_t cluster, telemetry::Millis after,
+                                   telemetry::Millis at, State& state);
   Result<Sqlite> Take();
   void GiveBack(Sqlite db);
   Status Collect(Sqlite& db, const Wanted& wanted, size_t level, telemetry::Millis from,

@@ -1,6 +1,7 @@
 // Shared by the parts of Archive. Internal to this library.
 #pragma once
 
+#include <string_view>
 #include <utility>
 
 #include "telemetryserver/store/archive.h"
@@ -21,6 +22,10 @@ class Archive::Lease {
   Archive& archive_;
   Sqlite db_;
 };
+
+// Applies a stored checkpoint. Returns the number of records that cannot be read, which are left
+// out. Error: kInvalid (its bytes are damaged), with `state` unchanged.
+Result<size_t> ApplyCheckpoint(State& state, std::string_view bytes);
 
 // Time up to which samples are rolled up into the level.
 Result<telemetry::Millis> RolledUntil(Sqlite& db, size_t level);

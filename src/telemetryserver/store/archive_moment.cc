@@ -39,11 +39,8 @@ struct Values {
   std::map<int64_t, std::pair<telemetry::Millis, double>> last;  // by metric
 
   Status Take(std::string_view bytes, size_t level) {
-    NOS_ASSIGN(const Row row, DecodeRow(bytes));
+    NOS_ASSIGN(const Row row, DecodeRow(bytes, level));
     const size_t columns = level == 0 ? 1 : 4;
-    if (row.block.columns.size() != columns * row.metrics.size()) {
-      return Invalid("database: a row of samples is damaged");
-    }
     for (size_t i = 0; i < row.block.times.size(); ++i) {
       const telemetry::Millis time = row.block.times[i];
       if (time <= from || time > at) continue;

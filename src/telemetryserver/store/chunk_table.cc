@@ -144,7 +144,7 @@ Status ChunkTable::RemoveFromRow(int64_t row, telemetry::Millis from, telemetry:
   NOS_RETURN_IF_ERROR(
       select->Each([&](SqliteRow& found) { body = std::string(found.Text(0)); }, row));
   if (body.empty()) return Status::Ok();
-  const Result<Row> read = DecodeRow(body);
+  const Result<Row> read = DecodeRow(body, 0);
   if (!read.ok()) return Status::Ok();  // no other reader can read it either
   SampleBlock left;
   left.columns.resize(read->block.columns.size());

@@ -1,17 +1,13 @@
 #include "telemetryserver/store/database.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "base/log.h"
+#include "telemetryserver/store/copy.h"
 #include "telemetryserver/store/schema.h"
 
 namespace nos::telemetryserver {
@@ -19,37 +15,25 @@ namespace {
 
 constexpr int64_t kPageBytes = 16384;  // most rows of samples fit into one
 
-// SQLite would allow two processes to write in turn, and each would delete journal rows of the
-// other.
-Result<UniqueFd> LockFile(const std::string& path) {
-  UniqueFd lock(open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock.valid()) {
-    const char* why = std::strerror(errno);  // NOLINT(concurrency-*)
-    return Status(Code::kUnavailable, fmt::format("open {}.lock: {}", path, why));
-  }
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    return Status(Code::kUnavailable, path + ": another nos telemetry uses this file");
-  }
-  return lock;
-}
-
-// For a text between single quotes.
-std::string Quoted(std::string_view path) {
-  std::string quoted;
-  for (const char c : path) quoted.append(c == '\'' ? 2 : 1, c);
-  return quoted;
+// A process that ended after a failed sync leaves commits in the log that reads show and the disk
+// does not have: Linux does not write them again. Commits after them would be lost with them. Their
+// content is written anew, into the file. A full disk is no reason not to start.
+Status RewriteLog(Sqlite& db) {
+  const Status written = db.Number("PRAGMA wal_checkpoint(TRUNCATE)").status();
+  return written.code() == Code::kExhausted ? Status::Ok() : written;
 }
 
 }  // namespace
 
 Result<Database> Database::Open(const std::string& path, int64_t max_bytes) {
-  NOS_ASSIGN(UniqueFd lock, LockFile(path));
+  NOS_ASSIGN(UniqueFd lock, LockDatabase(path));
   NOS_ASSIGN(Sqlite sqlite, Sqlite::Open(path, Sqlite::Mode::kWrite));
   Database db(path, std::move(sqlite), std::move(lock));
   NOS_RETURN_IF_ERROR(db.Execute(fmt::format(
       "PRAGMA page_size={}; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
       "PRAGMA cache_size=-65536; PRAGMA temp_store=MEMORY; PRAGMA journal_size_limit=268435456",
       kPageBytes)));
+  NOS_RETURN_IF_ERROR(RewriteLog(db.db_).Within(path));
   NOS_RETURN_IF_ERROR(db.Migrate().Within(path));
   if (max_bytes > 0) {
     NOS_RETURN_IF_ERROR(
@@ -84,12 +68,8 @@ void Database::KeepCopy(int64_t version) {
   for (int64_t older = 1; older < version; ++older) {
     std::filesystem::remove(fmt::format("{}.version-{}", path_, older), ignored);
   }
-  std::filesystem::remove(part, ignored);  // of a start that was interrupted
-  Status written = Execute(fmt::format("VACUUM INTO '{}'", Quoted(part)));
-  if (written.ok() && std::rename(part.c_str(), copy.c_str()) != 0) {
-    const char* why = std::strerror(errno);  // NOLINT(concurrency-*)
-    written = Status(Code::kUnavailable, fmt::format("rename {}: {}", part, why));
-  }
+  Status written = CopyInto(db_, part, {});
+  if (written.ok()) written = RenameFile(part, copy);
   if (written.ok()) {
     Log(LogLevel::kInfo, "migrating the store, keeping a copy for the previous nos",
         {{"copy", copy}});

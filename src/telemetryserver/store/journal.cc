@@ -3,18 +3,9 @@
 #include <utility>
 
 #include "base/log.h"
-#include "codec/gzip.h"
+#include "telemetryserver/store/journal_table.h"
 
 namespace nos::telemetryserver {
-namespace {
-
-Result<telemetry::Envelope> Read(std::string_view body, bool derived, telemetry::Millis received) {
-  NOS_ASSIGN(const std::string text, Gunzip(body, telemetry::kMaxEnvelopeBytes));
-  return derived ? telemetry::ReadDerivedEnvelope(text) : telemetry::ReadEnvelope(text, received);
-}
-
-}  // namespace
-
 Result<JournalReader> JournalReader::Open(const std::string& path) {
   NOS_ASSIGN(Sqlite db, Sqlite::Open(path, Sqlite::Mode::kRead));
   return JournalReader(std::move(db));
@@ -39,7 +30,7 @@ Result<std::vector<Journaled>> JournalReader::After(int64_t id, size_t most_rows
   }
   std::vector<Journaled> read;
   for (auto& [journaled, body] : rows) {
-    auto envelope = Read(body, journaled.derived, journaled.received);
+    auto envelope = ReadJournaled(body, journaled.derived, journaled.received);
     if (envelope.ok()) {
       journaled.envelope = std::move(envelope).value();
     } else {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codec/gzip.h"
 #include "telemetryserver/levels.h"
 #include "telemetryserver/store/schema.h"
 
@@ -12,6 +13,12 @@ namespace {
 constexpr telemetry::Millis kSourceKept = 90 * kDay;
 
 }  // namespace
+
+Result<telemetry::Envelope> ReadJournaled(std::string_view body, bool derived,
+                                          telemetry::Millis received) {
+  NOS_ASSIGN(const std::string text, Gunzip(body, telemetry::kMaxEnvelopeBytes));
+  return derived ? telemetry::ReadDerivedEnvelope(text) : telemetry::ReadEnvelope(text, received);
+}
 
 Status JournalTable::Append(JournalRow& row) {
   NOS_ASSIGN(

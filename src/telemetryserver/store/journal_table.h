@@ -11,6 +11,7 @@
 
 #include <string>
 
+#include "telemetry/envelope.h"
 #include "telemetry/records.h"
 #include "telemetryserver/store/database.h"
 
@@ -25,6 +26,10 @@ struct JournalRow {
   telemetry::Millis received = 0;
   std::string body;  // the envelope, gzip
 };
+
+// The envelope of a row as stored. `derived`: the row has no source. Error: kInvalid (damaged).
+Result<telemetry::Envelope> ReadJournaled(std::string_view body, bool derived,
+                                          telemetry::Millis received);
 
 class JournalTable {
  public:

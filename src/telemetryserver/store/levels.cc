@@ -43,9 +43,8 @@ void EachBucket(const SampleBlock& block, size_t first, bool raw,
 
 Status EachOf(std::string_view bytes, size_t row_level,
               FunctionRef<void(int64_t metric, const Bucket&)> visit) {
-  NOS_ASSIGN(const Row row, DecodeRow(bytes));
+  NOS_ASSIGN(const Row row, DecodeRow(bytes, row_level));
   const size_t columns = row_level == 0 ? 1 : kColumns;
-  if (row.block.columns.size() != columns * row.metrics.size()) return Damaged();
   for (size_t m = 0; m < row.metrics.size(); ++m) {
     EachBucket(row.block, m * columns, row_level == 0,
                [&](const Bucket& bucket) { visit(row.metrics[m], bucket); });
@@ -72,10 +71,12 @@ std::string EncodeRow(const std::vector<int64_t>& metrics, const SampleBlock& bl
   return bytes + EncodeSamples(block);
 }
 
-Result<Row> DecodeRow(std::string_view bytes) {
+Result<Row> DecodeRow(std::string_view bytes, size_t level) {
   Row row;
   if (!TakeMetrics(bytes, row.metrics)) return Damaged();
   NOS_ASSIGN(row.block, DecodeSamples(bytes));
+  const size_t columns = level == 0 ? 1 : kColumns;
+  if (row.block.columns.size() != columns * row.metrics.size()) return Damaged();
   return row;
 }
 

@@ -3,10 +3,13 @@
 #include <fmt/core.h>
 #include <sqlite3.h>
 
+#include <utility>
+
 namespace nos::telemetryserver {
 namespace {
 
 constexpr int kBusyMillis = 5000;
+constexpr int kWatchedInstructions = 20'000;
 
 Status Error(sqlite3* db, int result, std::string_view doing) {
   Code code = Code::kInternal;
@@ -19,6 +22,7 @@ Status Error(sqlite3* db, int result, std::string_view doing) {
     case SQLITE_IOERR:
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
+    case SQLITE_INTERRUPT:
       code = Code::kUnavailable;
       break;
     case SQLITE_CORRUPT:
@@ -28,8 +32,9 @@ Status Error(sqlite3* db, int result, std::string_view doing) {
     default:
       break;
   }
-  return {code, fmt::format("database: {}: {}", doing,
-                            db == nullptr ? sqlite3_errstr(result) : sqlite3_errmsg(db))};
+  return {code, fmt::format("database: {}: {}{}", doing,
+                            db == nullptr ? sqlite3_errstr(result) : sqlite3_errmsg(db),
+                            code == Code::kInvalid ? "; see nos telemetry verify" : "")};
 }
 
 }  // namespace
@@ -111,6 +116,14 @@ Result<int64_t> Sqlite::Number(std::string_view sql) {
   }));
   return number;
 }
+
+SqliteWatch::SqliteWatch(Sqlite& db, std::function<bool()> goes_on)
+    : db_(db.db_.get()), goes_on_(std::move(goes_on)) {
+  const auto call = [](void* self) { return static_cast<SqliteWatch*>(self)->goes_on_() ? 0 : 1; };
+  sqlite3_progress_handler(db_, kWatchedInstructions, call, this);
+}
+
+SqliteWatch::~SqliteWatch() { sqlite3_progress_handler(db_, 0, nullptr, nullptr); }
 
 int64_t Sqlite::LastId() const { return sqlite3_last_insert_rowid(db_.get()); }
 int64_t Sqlite::Changes() const { return sqlite3_changes64(db_.get()); }

@@ -7,11 +7,12 @@
 //   NOS_RETURN_IF_ERROR(select.Each([&](SqliteRow& row) { ... row.Integer(0) ... }, "text"));
 //
 // A connection and its statements may be used by one thread at a time. Errors: kExhausted (disk
-// full), kUnavailable (locked, or I/O error), kInvalid (not a database, damaged), kInternal
-// (others). Internal to this library.
+// full), kUnavailable (locked, I/O error, or stopped by a watch), kInvalid (not a database,
+// damaged), kInternal (others). Internal to this library.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -86,11 +87,26 @@ class Sqlite {
   int64_t Changes() const;
 
  private:
+  friend class SqliteWatch;
   struct Close {
     void operator()(sqlite3* db) const;
   };
   explicit Sqlite(sqlite3* db) : db_(db) {}
   std::unique_ptr<sqlite3, Close> db_;
+};
+
+// While it lives, the connection's statements call `goes_on` every few milliseconds; they fail once
+// it returns false. The connection must outlive the watch.
+class SqliteWatch {
+ public:
+  SqliteWatch(Sqlite& db, std::function<bool()> goes_on);
+  ~SqliteWatch();
+  SqliteWatch(const SqliteWatch&) = delete;
+  SqliteWatch& operator=(const SqliteWatch&) = delete;
+
+ private:
+  sqlite3* db_;
+  const std::function<bool()> goes_on_;
 };
 
 }  // namespace nos::telemetryserver
