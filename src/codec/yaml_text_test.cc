@@ -7,7 +7,7 @@ namespace {
 
 TEST(WriteYamlTest, WritesBlockStyleAsKubectlDoes) {
   const Json value = ParseJson(R"([{"name":"a","labels":{"app":"web","empty":{}},"list":[1,[2,3],
-      {"x":null,"y":true}],"none":[]},"text"])")
+      {"x":null,"z":true}],"none":[]},"text"])")
                          .value();
   EXPECT_EQ(WriteYaml(value), R"(- name: a
   labels:
@@ -18,7 +18,7 @@ TEST(WriteYamlTest, WritesBlockStyleAsKubectlDoes) {
   - - 2
     - 3
   - x: null
-    y: true
+    z: true
   none: []
 - text
 )");
