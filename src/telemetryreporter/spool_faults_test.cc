@@ -1,4 +1,4 @@
-// What a failing disk does to a spool: every record that was appended arrives once, whatever fails
+// Tests a spool on a failing disk: every record that was appended arrives once, whatever fails
 // and whenever the power is cut.
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 // it, a loss of power keeps any part of the changes.
 class FaultFolder final : public SpoolFolder {
  public:
-  // What outlives the process.
+  // This state outlives the process.
   struct Disk {
     explicit Disk(uint64_t seed) : random(seed) {}
     using File = std::shared_ptr<std::string>;

@@ -25,7 +25,7 @@ using SharedPod = std::shared_ptr<const cluster::Pod>;
 constexpr std::string_view kVendor = "nvidia.com/";
 constexpr int kTimeSlices = 4;  // the chart's default
 constexpr int kMaxShares = gpu::kMaxShares;
-// Instances of the driver that nobody ever has at once: more would only slow the search.
+// More GPUs than any node has; a larger label is wrong.
 constexpr int64_t kMaxGpusOfNode = 64;
 
 bool RequestsGpus(const cluster::Pod& pod) {
@@ -52,7 +52,7 @@ const gpu::Model* ModelOf(const cluster::Node& node, const gpu::Catalogue& catal
   return label == node.meta.labels.end() ? nullptr : catalogue.FindByProduct(label->second);
 }
 
-// A GPU of the model that may be used in every mode; model null if there is no such GPU.
+// A GPU of the model that may be used in every mode. Its model is null if no such GPU exists.
 cluster::Gpu Shareable(const gpu::Model& model, int index, const gpu::Catalogue& catalogue) {
   gpu::SharingModes modes{.mig = &model, .memory_gib = model.memory_gib(), .whole = true};
   modes.time_slices = std::min(kTimeSlices, gpu::MostTimeSlices(modes));
@@ -219,7 +219,6 @@ class Auditor {
 
   void Describe(const Placed& placed, const std::set<std::string>& kept) {
     std::map<std::string, std::map<int, AuditedGpu>> gpus;  // by node and index
-    std::set<std::pair<std::string, int>> whole;            // of nodes whose models are not known
     std::map<std::string, int> uncounted;
     for (const auto& [key, outcome] : placed.pods) {
       for (const planning::AssignedDevice& device : outcome.devices) {

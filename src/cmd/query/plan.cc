@@ -187,7 +187,7 @@ class Further {
   Unplaced unplaced_;
 };
 
-// What nos would make of the cluster, whether nos is on it or not.
+// Reports how nos would pack the cluster, whether nos is on it or not.
 Status RunAudit(const PlanFlags& flags) {
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
   NOS_ASSIGN(const ClusterObjects input, flags.files.empty()

@@ -1,4 +1,4 @@
-// What a failing disk does to a server's store, below SQLite: nothing acknowledged is lost, and
+// Tests a server's store on a failing disk, below SQLite: nothing acknowledged is lost, and
 // nothing is stored twice.
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ class DiskFaultTest : public RecorderFixture {
     RecorderFixture::SetUp();
     options_.flush_every = std::chrono::seconds(30);
   }
-  // As a new process would.
+  // Opens the store as a new process does.
   Status Start() {
     recorder_.reset();
     auto opened = Recorder::Open(options_, gpu::Catalogue::Builtin(), clock_, metrics_, [] {});

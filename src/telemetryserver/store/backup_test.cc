@@ -117,7 +117,7 @@ TEST_F(BackupTest, RestoreWithoutStoreMakesOne) {
   ASSERT_TRUE(BackUpNow().ok());
   recorder_.reset();
   options_.store.path = folder_ / "other.db";
-  // Of a store that somebody removed without its log.
+  // A store was removed without its log.
   std::ofstream(Store() + "-wal") << "log";
   const auto restored = RestoreNow();
   ASSERT_TRUE(restored.ok()) << restored.status().ToString();

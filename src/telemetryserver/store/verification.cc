@@ -25,7 +25,7 @@ constexpr const char* kPutBackup =
 constexpr const char* kLeftOut =
     "nothing has to be done: the server leaves them out. A backup of before has them";
 
-// What a check has read: all damaged rows are counted, the first ones are named.
+// The findings of one check: it counts all damaged rows and names the first ones.
 struct Reading {
   int64_t rows = 0, damaged = 0;
   std::vector<std::string> names{};
