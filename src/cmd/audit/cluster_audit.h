@@ -1,5 +1,5 @@
-// What nos would make of a cluster, with or without nos on it: how many GPUs and nodes its pods
-// need if every GPU may be shared in every mode, and which waiting pods would start.
+// Audits a cluster, with or without nos on it: it counts the GPUs and nodes that the pods need if
+// every GPU may be shared in every mode, and names the waiting pods that would start.
 //
 //   const Audit audit = MakeAudit(objects, catalogue, frameworks, out_of_time);
 //   std::cout << ToText(audit, 100);

@@ -17,7 +17,7 @@ namespace nos::cmd {
 
 enum class TopView { kOverview, kGpus, kPods, kWaiting, kDecisions, kQuotas };
 
-// What the views show. Decisions and quotas may be empty until the caller has read them.
+// Input of the views. Decisions and quotas are empty until the caller has read them.
 struct TopData {
   TopRows rows;
   std::vector<HistoryRow> decisions;  // newest first

@@ -20,7 +20,7 @@ const sizes: Record<Exclude<Zoom, "fit">, Size> = {
   l: { bar: 216, height: 21, gap: 4, header: 20, column: 24, row: 18 },
 };
 
-/** Heights of a GPU: below the least nothing is told apart, above the most nothing is gained. */
+/** Heights of a GPU in pixels. Slots of a lower one cannot be distinguished, a higher one shows no more. */
 const [least, most] = [2, 150];
 /** Below this height node names have no room. */
 const named = 4.5;
