@@ -6,7 +6,7 @@
 #   dra_driver_test.sh SCRIPT BUILD_FOLDER
 # shellcheck source=test/controlplane/check.sh
 . "$(dirname "$0")/check.sh"
-build=$2 node=dra-$$ team=team-dra-$$ release=nos-dra
+build=$2 doubles=$(readlink -f "$(dirname "$0")/../doubles") node=dra-$$ team=team-dra-$$ release=nos-dra
 plane=$(mktemp -d)
 export NOS_CONTROLPLANE_DIR=$plane/plane NOS_CONTROLPLANE_ONLY="etcd kube-apiserver kube-controller-manager kube-scheduler"
 # On by default from Kubernetes 1.36 on.
@@ -31,7 +31,7 @@ metadata=/var/run/kubernetes.io/dra-device-attributes/resourceclaimtemplates/gpu
 
 start_agent() {
   agent_here cdi "resourceClaims: {enabled: true, extendedResources: always, shares: true, pluginsFolder: $plugins, registryFolder: ${plugins}_registry, cdiFolder: $cdi}
-mps: {enabled: true, program: $PWD/test/doubles/mps/nvidia-cuda-mps-control, folder: $work/mps, logFolder: $work/mps-log}"
+mps: {enabled: true, program: $doubles/mps/nvidia-cuda-mps-control, folder: $work/mps, logFolder: $work/mps-log}"
 }
 start_scheduler() {
   minimal_scheduler_config >"$work/scheduler.yaml"

@@ -20,6 +20,7 @@ stub "$tree/bin/cmake" 'exit 0'
 stub "$tree/bin/ctest" 'exit 0'
 stub "$tree/build/release/bench/nos_bench_x" 'echo name,time'
 export PATH=$tree/bin:$PATH
+unset NOS_TEST_NOTE # of a run that contains this one
 
 nightly() { (cd "$tree" && script/nightly --seeds 10 "$@") >"$tree/out" 2>&1; }
 totals() { tail -1 "$tree/out"; }

@@ -86,6 +86,17 @@ Result<std::vector<StoreCheck>> CheckUsable(const std::string& copy,
   return checks;
 }
 
+// "telemetry.db.before-20261129T085500Z", or with "-2" and so on at its end if a restore of the same
+// second has that name. The caller holds the lock of the store, so the name stays free.
+std::string NameOfFormer(const std::string& store, const std::string& stamp) {
+  const std::string name = fmt::format("{}.before-{}", store, stamp);
+  if (!Exists(name)) return name;
+  for (int number = 2;; ++number) {
+    std::string numbered = fmt::format("{}-{}", name, number);
+    if (!Exists(numbered)) return numbered;
+  }
+}
+
 }  // namespace
 
 Result<StoreFacts> BackUp(const std::string& store, const std::string& target,
@@ -119,7 +130,7 @@ Result<Restored> Restore(const std::string& backup, const std::string& store,
   Restored restored{{}, "", *std::move(checks)};
   NOS_ASSIGN(restored.facts, FactsOf(part));
   // 2. Keep the former store, and replace it in one step.
-  if (Exists(store)) restored.previous = fmt::format("{}.before-{}", store, options.stamp);
+  if (Exists(store)) restored.previous = NameOfFormer(store, options.stamp);
   const Status replaced = Replace(store, part, restored.previous);
   if (!replaced.ok()) {
     fs::remove(part, ignored);

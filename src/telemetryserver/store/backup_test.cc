@@ -93,6 +93,18 @@ TEST_F(BackupTest, RestoreKeepsFormerStore) {
   EXPECT_EQ(Samples(), 20U);
 }
 
+TEST_F(BackupTest, RestoresOfOneSecondKeepBothFormerStores) {
+  Open();
+  Report({1, 1, 1}, 0, 10);
+  ASSERT_TRUE(BackUpNow().ok());
+  for (const std::string suffix : {".before-1", ".before-1-2", ".before-1-3"}) {
+    const auto restored = RestoreNow();
+    ASSERT_TRUE(restored.ok()) << restored.status().ToString();
+    EXPECT_EQ(restored->previous, Store() + suffix);
+    EXPECT_TRUE(std::filesystem::exists(Store() + suffix));
+  }
+}
+
 // The log of a server that was killed belongs to the former store, not to the backup.
 TEST_F(BackupTest, RestoreOverCrashedStoreKeepsItsLog) {
   Open();
