@@ -38,9 +38,10 @@ TEST_F(SchedulerMessagesTest, RemedyExcludesNominatedCapacity) {
   Change("hi", "status", {{"nominatedNodeName", "a"}});
   PutPod("lo", "cpu", "3", 0);
   Run();
-  EXPECT_EQ(RemedyOf("lo"),
-            "wait for the end of ml/hi, ml/v on node a, where ml/hi goes first, or give it a "
-            "priority above 100.");
+  EXPECT_EQ(
+      RemedyOf("lo"),
+      "wait for the end of pod ml/hi, pod ml/v on node a, where pod ml/hi goes first, or give it a "
+      "priority above 100.");
   EXPECT_EQ(RemedyOf("hi"), "") << "its room is being made";
 }
 
@@ -111,7 +112,7 @@ TEST_F(SchedulerMessagesTest, RemedyAssumesPartitioningByPartitioner) {
   Report("n", "7g.40gb@0:used");
   PutPod("p", "nvidia.com/mig-4g.20gb", "1", 0);
   Run();
-  EXPECT_EQ(RemedyOf("p"), "wait for the end of ml/holder on node n.");
+  EXPECT_EQ(RemedyOf("p"), "wait for the end of pod ml/holder on node n.");
   End();  // it refers to the framework
 }
 

@@ -250,10 +250,7 @@ TEST_P(AgreementTest, PlannerAndSchedulerGiveSameReasonAndRemedy) {
   for (const Framework* framework : {&waiting, &partitioning}) {
     const auto why = scheduling::Explain({*framework, partitioning, snapshot, *pending.at(0)});
     EXPECT_EQ(why.remedy_code, GetParam().remedy) << why.remedy;
-    // The planner also names the instances that the pods hold.
-    if (why.remedy_code != remedies::kWaitForPods) {
-      EXPECT_EQ(why.remedy, planned.remedy);
-    }
+    EXPECT_EQ(why.remedy, planned.remedy);
     const auto reasons = ReasonsOf(why);
     ASSERT_FALSE(reasons.empty());
     EXPECT_EQ(reasons[0].code, planned.reasons.at(0).code) << reasons[0].message;

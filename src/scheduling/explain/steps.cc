@@ -207,7 +207,7 @@ Step AntiAffinityStep(const Scene& scene, const NodeInfo& node) {
   return {fmt::format(
               "wait for the end of {}, with which its anti-affinity rules out the same {} (node "
               "{})",
-              NamesOf(KeysOf(pods), scene.reader, " and "), Listed(keys), scene.node),
+              PodsText(KeysOf(pods), scene.reader, " and "), Listed(keys), scene.node),
           End(pods), Ending(pods)};
 }
 
@@ -232,7 +232,7 @@ Step RepelledStep(const Scene& scene, const NodeInfo& node) {
   }
   return {fmt::format("wait for the end of {}, whose anti-affinity rules it out in the same {} "
                       "(node {})",
-                      NamesOf(KeysOf(pods), scene.reader, " and "), Listed(keys), scene.node),
+                      PodsText(KeysOf(pods), scene.reader, " and "), Listed(keys), scene.node),
           End(pods), Ending(pods)};
 }
 
@@ -353,7 +353,7 @@ Step PortStep(const Scene& scene, const NodeInfo& node) {
     }
   }
   return {fmt::format("wait for the end of {} on node {}, which {} port {}",
-                      NamesOf(KeysOf(pods), scene.reader, " and "), scene.node,
+                      PodsText(KeysOf(pods), scene.reader, " and "), scene.node,
                       pods.size() == 1 ? "has" : "have", Listed(ports)),
           End(pods), Ending(pods)};
 }

@@ -1,11 +1,10 @@
-#include "planning/explanation/remedy.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "base/text.h"
 #include "planning/planner.h"
+#include "planning/remedies.h"
 #include "planning/testing/clusters.h"
 #include "scheduling/framework.h"
 
@@ -22,6 +21,15 @@ constexpr const char* kA100 = "NVIDIA-A100-SXM4-40GB";
 constexpr const char* kA100Big = "NVIDIA-A100-SXM4-80GB";
 
 PodOutcome First(const ClusterBuilder& cluster) { return cluster.MakePlan().pods[0]; }
+
+Plan PlanWith(const gpu::Catalogue& catalogue, const ClusterBuilder& cluster) {
+  const scheduling::Framework framework = scheduling::Framework::Default();
+  const auto snapshot = cluster.Snapshot(catalogue);
+  const auto pending = cluster.Pending();
+  Plan plan = MakePlan(snapshot, pending, framework, {});
+  AddRemedies(snapshot, {}, framework, nullptr, plan);
+  return plan;
+}
 
 TEST(RemedyTest, UsesModelsOfUserCatalogue) {
   const auto catalogue = gpu::Catalogue::Load(R"(
@@ -44,8 +52,7 @@ models:
   cluster.Pod("removed", {"4g.24gb"});
   cluster.Pod("added", {"1g.16gb"});
   cluster.Pod("two", {"1g.16gb", "1g.16gb", "1g.16gb"});
-  const Plan plan = MakePlan(cluster.Snapshot(catalogue.value()), cluster.Pending(),
-                             scheduling::Framework::Default(), {});
+  const Plan plan = PlanWith(*catalogue, cluster);
   EXPECT_EQ(plan.pods[0].remedy_code, remedies::kRequestExistingProfile);
   EXPECT_EQ(plan.pods[1].remedy_code, remedies::kOptInNode);
   // The node has one GPU, which does not hold three.
@@ -72,8 +79,7 @@ remove:
   cluster.Pod("small", {"1g.5gb"});
   cluster.Pod("other", {"1g.10gb"});  // A100-80GB and others have it
   cluster.Pod("fits", {"2g.10gb"});
-  const Plan plan = MakePlan(cluster.Snapshot(catalogue.value()), cluster.Pending(),
-                             scheduling::Framework::Default(), {});
+  const Plan plan = PlanWith(*catalogue, cluster);
   ASSERT_EQ(plan.pods[0].reasons.size(), 1U);
   EXPECT_EQ(plan.pods[0].reasons[0].code, "NoGpuForProfile");
   EXPECT_EQ(plan.pods[0].reasons[0].message,
