@@ -1,7 +1,7 @@
 // Publishes what the last plans decided for each pending pod: a condition on the pod, an Event when
-// slices are created for it, and an Event with reason and remedy when none can be. It writes in
-// portions, so that fifty thousand pods do not block a call. Failed writes are retried with growing
-// back-off.
+// slices are created for it, and an Event with reason and remedy when none could be for half a
+// minute. It writes in portions, so that fifty thousand pods do not block a call. Failed writes are
+// retried with growing back-off.
 #pragma once
 
 #include <map>
@@ -52,7 +52,7 @@ class Verdicts {
   struct Published {
     Time condition{}, event{};
     std::string what;
-    bool owed = false;  // an Event could not be written
+    bool owed = false;  // an Event could not be written, or is not due yet
   };
   struct Portion {
     std::vector<std::string> keys;

@@ -18,6 +18,8 @@ namespace {
 
 // Minimum time between writes of a message in which only counts of nodes changed.
 constexpr Duration kRefresh = std::chrono::seconds(30);
+// No warning before: other pods may leave soon, or more nodes come.
+constexpr Duration kWarnAfter = std::chrono::seconds(30);
 constexpr size_t kMaxReasons = 1000;  // bytes, of the reasons in a pod's condition
 // Nodes that the searches for remedies of one portion visit: about 20 ms.
 constexpr int64_t kMaxVisited = 4000;
@@ -187,6 +189,11 @@ void Verdicts::Word(const planning::PodOutcome& outcome, const cluster::Pod& pod
   if (news && from <= now)
     portion.conditions.push_back(reconcile::ConditionPatch(pod, condition, now));
   if (!partitioned && (outcome.placed || (from > now && !owed))) return;
+  if (const Time warn_from = pod.meta.created + kWarnAfter; !partitioned && warn_from > now) {
+    published.owed = true;
+    unpublished_.Add(pod.Key(), warn_from);
+    return;
+  }
   const std::string& what = partitioned ? condition.message : condition.reason;
   if (published.what == what && now - published.event < kMinEventInterval) return;
   portion.whats.push_back(what);
