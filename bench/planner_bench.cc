@@ -141,7 +141,7 @@ void BM_RemediesFor400DifferentPods(benchmark::State& state) {
   size_t found = 0;
   for ([[maybe_unused]] auto _ : state) {
     Plan with = plan;
-    AddRemedies(cluster.snapshot, {}, framework, nullptr, with);
+    AddRemedies(cluster.snapshot, {}, framework, {}, nullptr, with);
     found = 0;
     for (const PodOutcome& outcome : with.pods) found += outcome.remedy.empty() ? 0 : 1;
   }

@@ -374,8 +374,8 @@ bool Partitioner::CarryOut(AdmittedPlan admitted, const cluster::ClusterSnapshot
     Announce(planned, info, plan_id, now);
   }
   if (std::ranges::any_of(plan.pods, [](const auto& outcome) { return !outcome.placed; })) {
-    events_.verdicts().FindRemediesBy(
-        std::make_unique<planning::RemedySearch>(snapshot, plan, admitted.gangs, frameworks_));
+    events_.verdicts().FindRemediesBy(std::make_unique<planning::RemedySearch>(
+        snapshot, plan, admitted.gangs, frameworks_, admitted.quotas));
   }
   for (planning::PodOutcome& outcome : plan.pods) {
     if (outcome.placed && refused.contains(outcome.node)) continue;

@@ -2,8 +2,8 @@
 // nos explain (scheduling/explain.h), beside the pods that the plan places, so that one situation
 // has one remedy everywhere.
 //
-//   AddRemedies(snapshot, options.gangs, frameworks, out_of_time, plan);     // all at once
-//   RemedySearch search(snapshot, plan, options.gangs, frameworks);
+//   AddRemedies(snapshot, options.gangs, frameworks, quotas, out_of_time, plan);  // all at once
+//   RemedySearch search(snapshot, plan, options.gangs, frameworks, quotas);
 //   const auto remedy = search.Find(*pod);                                   // one after the other
 //
 // A search visits every node, which takes milliseconds for thousands of nodes. Pods of one kind
@@ -20,6 +20,7 @@
 
 #include "cluster/snapshot.h"
 #include "planning/plan.h"
+#include "quota/balance.h"
 #include "scheduling/explain_gang.h"
 #include "scheduling/framework_choice.h"
 #include "scheduling/remedies.h"
@@ -29,9 +30,10 @@ namespace nos::planning {
 class RemedySearch {
  public:
   // `snapshot`: before the plan; its catalogue and the frameworks must outlive this. `gangs`: of
-  // the plan's pods.
+  // the plan's pods. `quotas`: which namespaces have one, where no pod is evicted for priority
+  // alone; their use does not matter.
   RemedySearch(cluster::ClusterSnapshot snapshot, const Plan& plan, const std::vector<Gang>& gangs,
-               scheduling::FrameworkChoice frameworks);
+               scheduling::FrameworkChoice frameworks, quota::Balance quotas);
   RemedySearch(const RemedySearch&) = delete;
   RemedySearch& operator=(const RemedySearch&) = delete;
   ~RemedySearch();
@@ -55,6 +57,7 @@ class RemedySearch {
   cluster::ClusterSnapshot after_;  // the plan
   const std::vector<KeptSlots> kept_;
   const scheduling::FrameworkChoice frameworks_;
+  const quota::Balance quotas_;
   const std::unique_ptr<const scheduling::Framework> partitioning_;
   std::vector<Group> groups_;
   std::map<std::string, size_t> group_of_;  // by pod key
@@ -66,7 +69,7 @@ class RemedySearch {
 // 200,000 nodes have been visited, or 4,000 after the time limit, other kinds of pods get none.
 // `out_of_time` may be empty.
 void AddRemedies(const cluster::ClusterSnapshot& snapshot, const std::vector<Gang>& gangs,
-                 const scheduling::FrameworkChoice& frameworks,
+                 const scheduling::FrameworkChoice& frameworks, const quota::Balance& quotas,
                  const std::function<bool()>& out_of_time, Plan& plan);
 
 }  // namespace nos::planning

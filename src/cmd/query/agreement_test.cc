@@ -74,7 +74,8 @@ class QuotaAgreementTest : public ::testing::Test {
     std::erase_if(pending, [](const auto& pod) { return !pod->node_name.empty(); });
     controllers::AdmittedPlan admitted = controllers::PlanWithinQuotas(
         {pending, {}}, objects_.pods, snapshot, *objects_.around, frameworks.choice(), {});
-    planning::AddRemedies(snapshot, admitted.gangs, frameworks.choice(), nullptr, admitted.plan);
+    planning::AddRemedies(snapshot, admitted.gangs, frameworks.choice(), admitted.quotas, nullptr,
+                          admitted.plan);
     planning::Plan plan = WithRefused(std::move(admitted));
     AskForEvictions(objects_, kCatalogue, nullptr, plan);
     return plan;

@@ -244,7 +244,8 @@ Status RunPlan(const PlanFlags& flags) {
   const Duration took = clock.Now() - start;
   const bool further = flags.moves > 0 || flags.with_pools;
   Unplaced unplaced = further ? UnplacedOf(admitted, snapshot) : Unplaced();
-  planning::AddRemedies(snapshot, admitted.gangs, frameworks, options.out_of_time, admitted.plan);
+  planning::AddRemedies(snapshot, admitted.gangs, frameworks, admitted.quotas, options.out_of_time,
+                        admitted.plan);
   planning::Plan plan = WithRefused(std::move(admitted));
   AskForEvictions(input, catalogue, options.out_of_time, plan);
   // 3. Report. Moves come before new nodes: pods that a move serves need no node.

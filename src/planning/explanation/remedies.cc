@@ -38,21 +38,24 @@ struct RemedySearch::Group {
 };
 
 RemedySearch::RemedySearch(cluster::ClusterSnapshot snapshot, const Plan& plan,
-                           const std::vector<Gang>& gangs, scheduling::FrameworkChoice frameworks)
+                           const std::vector<Gang>& gangs, scheduling::FrameworkChoice frameworks,
+                           quota::Balance quotas)
     : after_(std::move(snapshot)),
       kept_(plan.kept),
       frameworks_(std::move(frameworks)),
+      quotas_(std::move(quotas)),
       partitioning_(std::make_unique<const scheduling::Framework>(
           scheduling::Framework::Default(scheduling::PartitionedBy::kScheduler))) {
   for (const PodOutcome& outcome : plan.pods) {
     if (outcome.placed) (void)after_.Bind(Placed(outcome), outcome.node);  // the node exists
   }
   for (const Gang& gang : gangs) {
-    Group group{{gang.name,
-                 static_cast<size_t>(std::max(gang.least, 0)),
-                 static_cast<size_t>(gang.placed),
-                 {},
-                 &frameworks_},
+    Group group{{
+                    gang.name,
+                    static_cast<size_t>(std::max(gang.least, 0)),
+                    static_cast<size_t>(gang.placed),
+                    {},
+                },
                 gang.problem};
     for (const int member : gang.members) {
       const PodOutcome& outcome = plan.pods[static_cast<size_t>(member)];
@@ -92,10 +95,14 @@ Remedy RemedySearch::Find(const cluster::Pod& pod) {
 }
 
 Remedy RemedySearch::Search(const cluster::Pod& pod) {
-  scheduling::ExplainInput input{frameworks_.For(pod), *partitioning_, after_, pod, std::nullopt};
   const Group* group = GroupOf(pod);
   const bool together =
       group != nullptr && group->problem.empty() && group->together.placed < group->together.least;
+  // The members of a gang are tried beside each other, each with the GPUs partitioned for it.
+  scheduling::ExplainInput input{together ? *partitioning_ : frameworks_.For(pod), *partitioning_,
+                                 after_, pod};
+  input.balance = &quotas_;
+  input.evicts = false;
   if (group != nullptr && !group->problem.empty()) {
     input.gang = fmt::format("{}: {}", group->together.name, group->problem);
   }
@@ -121,7 +128,7 @@ Remedy RemedySearch::HasRoomOn(const std::string& node) const {
 }
 
 void AddRemedies(const cluster::ClusterSnapshot& snapshot, const std::vector<Gang>& gangs,
-                 const scheduling::FrameworkChoice& frameworks,
+                 const scheduling::FrameworkChoice& frameworks, const quota::Balance& quotas,
                  const std::function<bool()>& out_of_time, Plan& plan) {
   std::vector<PodOutcome*> without;
   for (PodOutcome& outcome : plan.pods) {
@@ -131,7 +138,7 @@ void AddRemedies(const cluster::ClusterSnapshot& snapshot, const std::vector<Gan
   if (without.empty()) return;
   std::ranges::stable_sort(without, std::ranges::greater(),
                            [](const PodOutcome* outcome) { return outcome->pod->priority; });
-  RemedySearch search(snapshot, plan, gangs, frameworks);
+  RemedySearch search(snapshot, plan, gangs, frameworks, quotas);
   for (PodOutcome* outcome : without) {
     const bool late = out_of_time && out_of_time();
     const bool may_search = search.visited() < (late ? kMaxNodesLate : kMaxNodes);

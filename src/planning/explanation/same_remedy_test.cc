@@ -170,7 +170,7 @@ TEST_F(SameRemedyTest, FewestOfManyPodsAreAwaited) {
   for (const char* name : {"r0", "r1", "r2", "r3"}) cluster_.Running(name, "a", {}, "2");
   Pod({}, "6");
   ExpectBoth(remedies::kWaitForPods);
-  EXPECT_EQ(Planned().remedy, "wait for the end of pod x/r2, pod x/r1, pod x/r0 on node a");
+  EXPECT_EQ(Planned().remedy, "wait for the end of pod x/r1, pod x/r2, pod x/r3 on node a");
 }
 
 // Schedulers place the pod on the advertised share.

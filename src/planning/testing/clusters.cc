@@ -125,7 +125,7 @@ Plan ClusterBuilder::MakePlan(const PlanOptions& options) const {
   const cluster::ClusterSnapshot snapshot = Snapshot();
   const SharedPods pending = Pending();
   Plan plan = planning::MakePlan(snapshot, pending, framework, options);
-  AddRemedies(snapshot, options.gangs, framework, options.out_of_time, plan);
+  AddRemedies(snapshot, options.gangs, framework, {}, options.out_of_time, plan);
   return plan;
 }
 

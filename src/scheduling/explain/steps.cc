@@ -309,6 +309,8 @@ Step RequiredAffinityStep(const Scene& scene, const cluster::Node& node) {
           true, Labelling(*std::move(fewest))};
 }
 
+constexpr const char* kHostname = "kubernetes.io/hostname";
+
 Step NodeAffinityStep(const Scene& scene, const cluster::Node& node) {
   cluster::StringMap labels;
   for (const auto& [key, value] : scene.pod.node_selector) {
@@ -317,6 +319,11 @@ Step NodeAffinityStep(const Scene& scene, const cluster::Node& node) {
     labels[key] = value;
   }
   if (labels.empty()) return RequiredAffinityStep(scene, node);
+  if (labels.contains(kHostname)) {  // identifies a node
+    return {fmt::format("remove {} from its node selector, which rules out node {}",
+                        Listed(Named(labels)), node.meta.name),
+            true, [](Scene& relaxed) { relaxed.pod.node_selector.clear(); }};
+  }
   return {fmt::format("label node {} with {}, or remove that from its node selector",
                       node.meta.name, Listed(Named(labels))),
           true, Labelling(std::move(labels))};
