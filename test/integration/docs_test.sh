@@ -102,7 +102,35 @@ start() { # COMMAND: a sandbox in the background, until it serves
     kill -0 "$sandbox" 2>/dev/null || break
     sleep 0.1
   done
-  fail "$page: $1: $(cat "$work/log")"
+  echo "$page: $1: $(cat "$work/log")"
+  return 1
+}
+
+# Types the commands of a page, in one shell; counts them in `typed`.
+type_page() {
+  local each command words shown deadline
+  typed=0
+  for each in "$work/$page"/*.command; do
+    command=$(cat "$each")
+    words=$(cat "${each%.command}.words")
+    shown=${each%.command}.shown
+    if [[ $command =~ ^(script/up|nos\ sandbox)($|\ ) ]] && [[ $command != *--for\ * ]]; then
+      start "$command" || return 1
+    else
+      deadline=$((SECONDS + 60))
+      [[ $command =~ ^(nos|kubectl\ (nos|get|describe|explain|wait|logs))\  ]] || deadline=0
+      until eval "$command" >"$work/out" 2>&1 </dev/null &&
+        { [ ! -e "$shown" ] || alike "$shown" "$work/out" "$words"; }; do
+        if [ "$SECONDS" -ge "$deadline" ]; then
+          printf '%s,%s: $ %s\n--- the page shows\n%s\n--- it prints\n%s\n' "$page" "$words" "$command" \
+            "$(cat "$shown" 2>/dev/null)" "$(cat "$work/out")"
+          return 1
+        fi
+        sleep 0.3
+      done
+    fi
+    typed=$((typed + 1))
+  done
 }
 
 # script/up would build: here it is its last line, with the program to be tested.
@@ -120,36 +148,18 @@ unset KUBECONFIG
 
 [ $# -gt 0 ] || mapfile -t pages < <(cd "$root" && grep -l '^```console sandbox' README.md docs/*.md)
 pages=("${pages[@]}" "$@")
-typed=0
+total=0
 shopt -s nullglob
 for page in "${pages[@]}"; do
   mkdir -p "$work/$page"
   take "$root/$page" "$work/$page"
   cd "$home" || exit 1
-  for each in "$work/$page"/*.command; do
-    command=$(cat "$each")
-    words=$(cat "${each%.command}.words")
-    shown=${each%.command}.shown
-    if [[ $command =~ ^(script/up|nos\ sandbox)($|\ ) ]] && [[ $command != *--for\ * ]]; then
-      start "$command"
-      cp "$work/log" "$work/out"
-    else
-      deadline=$((SECONDS + 60))
-      [[ $command =~ ^(nos|kubectl\ (nos|get|describe|explain|wait|logs))\  ]] || deadline=0
-      until eval "$command" >"$work/out" 2>&1 </dev/null &&
-        { [ ! -e "$shown" ] || alike "$shown" "$work/out" "$words"; }; do
-        [ "$SECONDS" -lt "$deadline" ] || fail "$page,$words: \$ $command
---- the page shows
-$(cat "$shown" 2>/dev/null)
---- it prints
-$(cat "$work/out")"
-        sleep 0.3
-      done
-    fi
-    typed=$((typed + 1))
-  done
+  # A sandbox's demand goes on while somebody types. On a machine that is busy with other tests it may have
+  # gone too far for the page, so a page may be typed twice.
+  type_page || { stop; echo "again:"; type_page; } || fail "$page"
   stop
   unset KUBECONFIG
+  total=$((total + typed))
 done
-[ $# -gt 0 ] || { [ "${#pages[@]}" -ge 5 ] && [ "$typed" -ge 25 ]; } || fail "only $typed commands on ${#pages[@]} pages"
-echo "ok: $typed commands on ${#pages[@]} pages"
+[ $# -gt 0 ] || { [ "${#pages[@]}" -ge 5 ] && [ "$total" -ge 25 ]; } || fail "only $total commands on ${#pages[@]} pages"
+echo "ok: $total commands on ${#pages[@]} pages"
