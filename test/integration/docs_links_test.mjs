@@ -72,6 +72,10 @@ for (const [path, page] of parsed) {
     }
   }
 }
+// The index of docs/ has each of its pages.
+for (const path of pages.filter((name) => /^docs\/[^/]+\.md$/.test(name) && name !== 'docs/README.md')) {
+  if (!read('docs/README.md').includes(`(${basename(path)}`)) fail('docs/README.md', `leaves ${path} out`)
+}
 // Pages that programs, charts and scripts name.
 for (const path of files.filter((name) => /^(src|study|deploy|script|web\/src|bench|cmake)\//.test(name) && !/\.(png|ico|svg|woff2)$/.test(name))) {
   if (statSync(join(root, path)).isDirectory()) continue
@@ -196,6 +200,37 @@ function checkHelm(where, words) {
     }
   })
 }
+// Values in a block of YAML that begins with one of the chart's: the keys by their indentation.
+const own = new Set(Object.keys(schema.properties))
+function checkYaml(where, lines) {
+  const first = lines.find((line) => line.trim() !== '' && !/^\s*#/.test(line))
+  const top = /^([A-Za-z]+):/.exec(first ?? '')?.[1]
+  if (!own.has(top) || lines.some((line) => /^(apiVersion|kind):/.test(line))) return
+  const path = []
+  let list = Infinity // the indentation of the list whose items are being passed over
+  for (const line of lines) {
+    if (/^(---|spec:|metadata:)/.test(line)) break // another object
+    const indent = line.search(/\S/)
+    if (/^ *- /.test(line)) list = indent
+    if (indent === -1 || /^ *-/.test(line) || indent > list) continue
+    list = Infinity
+    const key = /^ *([A-Za-z]\w*):/.exec(line)?.[1]
+    if (key === undefined) continue
+    while (path.length > 0 && path.at(-1).indent >= indent) path.pop()
+    path.push({ indent, key })
+    count('values')
+    const name = path.map((one) => one.key).join('.')
+    if (!hasValue(name)) fail(where, `the chart has no value ${name}`)
+  }
+}
+// Objects of the installation that kubectl commands name.
+const installed = files.filter((path) => /^deploy\/(kustomize\/.*|helm\/nos\/templates\/.*)\.ya?ml$/.test(path)).map(read).join('\n')
+function checkKubectl(where, words) {
+  for (const [, name] of words.join(' ').matchAll(/\b(?:deploy|deployment|ds|daemonset|statefulset|svc|service|configmap|lease|clusterrole)[/ ]nos-([a-z-]+)/g)) {
+    count('objects')
+    if (!new RegExp(`name: nos-${name}$|fullname[^\n]*}}-${name}$|"${name}"`, 'm').test(installed)) fail(where, `nothing installed is named nos-${name}`)
+  }
+}
 function checkPaths(where, words) {
   for (const word of words) {
     for (const [, path] of word.matchAll(/(?:^|[="'])((?:deploy\/[a-z]+|examples|script|test|docs|nos\/platforms)\/[\w./-]+)/g)) {
@@ -214,6 +249,7 @@ function check(where, line) {
     if (known.has(basename(command[0] ?? '')) && /^(build\/release\/)?[a-z-]+$/.test(command[0])) checkProgram(where, command)
     else if (/^script\/[a-z]+$/.test(name)) checkScript(where, command)
     else if (name === 'helm') checkHelm(where, command)
+    else if (name === 'kubectl') checkKubectl(where, command)
     if (/^[a-z./]/.test(name)) checkPaths(where, command)
   }
 }
@@ -223,6 +259,7 @@ for (const [path, page] of parsed) {
   if (!/^(README|CONTRIBUTING|BENCHMARKS|ARCHITECTURE|docs\/|test\/.*README|examples\/|web\/README)/.test(path) || history.test(path)) continue
   for (const block of page.blocks) {
     for (const line of commandsOf(block)) check(`${path}:${block.start}`, line)
+    checkYaml(`${path}:${block.start}`, block.lines)
   }
   const text = page.prose.map(({ line }) => line).join('\n')
   for (const [, code] of text.matchAll(/`([^`]+)`/g)) {
@@ -236,7 +273,7 @@ for (const [path, page] of parsed) {
   }
 }
 
-for (const [what, least] of [['links', 300], ['commands of nos', 60], ['flags of nos', 40], ['values', 40], ['paths', 20], ['scripts', 20], ['pages named elsewhere', 20]]) {
+for (const [what, least] of [['links', 300], ['commands of nos', 60], ['flags of nos', 40], ['values', 80], ['paths', 20], ['scripts', 20], ['objects', 5], ['pages named elsewhere', 20]]) {
   if ((counts[what] ?? 0) < least) fail('self-test', `only ${counts[what] ?? 0} ${what} were found`)
 }
 console.log(`${failures === 0 ? 'ok' : `${failures} failures`}: ${Object.entries(counts).map(([what, number]) => `${number} ${what}`).join(', ')}`)
