@@ -133,7 +133,14 @@ Y
 # The page's commands, except those that install the GPU Operator; it and its names are this test's. Before
 # the first slice the node has the capacity for which the operator's validator waits.
 say "the ten commands of docs/install.md"
-awk '/^## / {on = /in ten commands/; next} on && /^    / {print substr($0, 5)}' "$root/docs/install.md" >"$work/page"
+# A command of the section's console blocks follows "$ "; a here document is a part of it.
+awk '
+  /^## / { on = /in ten commands/; next }
+  !on { next }
+  /^```/ { code = /console/; next }
+  !code { next }
+  inside { print; inside = $0 != "EOF"; next }
+  sub(/^\$ /, "") { print; inside = /<<EOF/ }' "$root/docs/install.md" >"$work/page"
 expect '^10$' grep -cE '^(helm|kubectl) ' "$work/page"
 expect '^2$' grep -cE '^helm (repo add|install gpu-operator) ' "$work/page"
 sed -E "/^helm (repo add|install gpu-operator) /d; s|REGISTRY|$registry|; s|NODE|$node|; s|--version [^ ]*|--version $version|

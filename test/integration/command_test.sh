@@ -2,14 +2,14 @@
 # Tests the command line: help, one-sentence errors, exit codes, and a sandbox that leaves nothing
 # behind.
 #
-#   command_test.sh NOS NOS_SCENARIO README NOS_STUDY
+#   command_test.sh NOS NOS_SCENARIO ROOT NOS_STUDY
 #
 # Every step states its expectation; the first failure ends the test.
 set -u
 
 nos=$1
 scenario=$2
-readme=$3
+root=$3
 study=$4
 work=$(mktemp -d)
 sandbox=
@@ -430,19 +430,19 @@ call 0 "$nos" plan -f "$work/hybrid.yaml"
 grep -q "^note: [^ ]* states GPU requirements and gets nvidia.com/mig-1g.10gb: .* has room now (h)" "$work/err" ||
   fail "the GPU that the plan shares for another is not counted as the one that is partitioned"
 
-# The README's example equals the sandbox's output, except for the speed.
+# The picture in docs/sandbox.md equals the sandbox's output, except for the speed.
 picture() { sed -nE '/^nos sandbox   time /,/^dashboard: .*try:/{/^dashboard: /d;s/speed [^ ]+ /speed /;p}' "$1"; }
 call 0 "$nos" sandbox --speed 1000 --for 60
 picture "$work/out" >"$work/shown"
-sed -n '/^    nos sandbox   time /,/^[^ ]/{/^[^ ]/d;s/^    //;p}' "$readme" |
-  sed '$d' >"$work/readme"
-picture "$work/readme" >"$work/pictured"
-[ -s "$work/pictured" ] || fail "the README has a picture of the sandbox"
+sed -n '/^    nos sandbox   time /,/^[^ ]/{/^[^ ]/d;s/^    //;p}' "$root/docs/sandbox.md" |
+  sed '$d' >"$work/page"
+picture "$work/page" >"$work/pictured"
+[ -s "$work/pictured" ] || fail "docs/sandbox.md has a picture of the sandbox"
 diff "$work/pictured" "$work/shown" >"$work/out" ||
-  fail "the README shows what 'nos sandbox --speed 20 --for 60' prints; put that in"
+  fail "docs/sandbox.md shows what 'nos sandbox --speed 20 --for 60' prints; put that in"
 
 # Every sharing mode is shown, for the demo and for the examples.
-for workload in demo "$(dirname "$readme")/examples/modes"; do
+for workload in demo "$root/examples/modes"; do
   call 0 "$nos" sandbox --speed 1000 --for 60 --workload "$workload"
   for way in MIG MPS 'time slices' whole; do
     grep -qE "^node-[1-3] gpu [0-3] [A-Z0-9-]+ +$way +\|" "$work/out" || fail "$workload shows $way"
@@ -450,16 +450,16 @@ for workload in demo "$(dirname "$readme")/examples/modes"; do
 done
 # The examples also fit other GPU products.
 call 0 "$nos" sandbox --speed 1000 --for 60 --nodes 3 --hybrid 2 --model H100-80GB \
-  --workload "$(dirname "$readme")/examples/modes"
+  --workload "$root/examples/modes"
 grep -q "no pod is waiting" "$work/out" || fail "each pod of examples/modes runs on H100s"
 # Nodes with a DRA driver serve claims, and without such a node nothing would.
-call 0 "$nos" sandbox --speed 1000 --for 60 --nodes 2 --dra 1 --workload "$(dirname "$readme")/examples/claims"
+call 0 "$nos" sandbox --speed 1000 --for 60 --nodes 2 --dra 1 --workload "$root/examples/claims"
 grep -qE '^node-2 gpu 0 .*\|noteb' "$work/out" || fail "the claim's pod is on its slice"
 grep -q "no pod is waiting" "$work/out" || fail "each pod of examples/claims runs"
 call 0 "$nos" sandbox --speed 1000 --for 60 --nodes 2 --dra 1
 grep -qE '^node-2 gpu 0 .*\|claim-w' "$work/out" || fail "the demo has pods with claims"
 refuse 2 "no node has a DRA driver; give --dra 1" "$nos" sandbox "${quick[@]}" \
-  --workload "$(dirname "$readme")/examples/claims"
+  --workload "$root/examples/claims"
 refuse 2 "raise --nodes" "$nos" sandbox --for 1 --nodes 2 --mps 1 --hybrid 2
 refuse 2 "raise --nodes" "$nos" sandbox --for 1 --nodes 2 --mps 3
 call 0 "$nos" sandbox "${quick[@]}" --hybrid 1 --model H100-80GB
