@@ -2,7 +2,8 @@
 import type { ReactNode } from "react";
 import { api } from "../api/client";
 import type { Pool } from "../api/types";
-import { compareNames, useAt, useCluster, useEvent, useNow, useResource } from "../lib/data";
+import { useAt, useCluster, useEvent, useNow, useResource } from "../lib/data";
+import { compareNames } from "../lib/names";
 import { count } from "../lib/format";
 import { barOf, costOf, gpuOf, modeOf, price, stateOf, sumOf } from "../lib/pools";
 import { Empty, Example, Loaded } from "../ui/states";
