@@ -8,9 +8,11 @@ import { ago, clock, count, counted, milliseconds, percent } from "../lib/format
 import { byTime, changesOf, compute, costOf, difference, doneAt, madeAt, piecesOf, switchOf, withDecision, type Change } from "../lib/layouts";
 import { href, setParams, useRoute } from "../lib/route";
 import { useSeries } from "../lib/series";
+import { decisionsCsv } from "../lib/tables";
 import { reasonOf, settled, titleOf } from "../lib/stories";
 import type { TimeRange } from "../lib/range";
 import { Chart } from "../ui/chart";
+import { CsvButton } from "../ui/save";
 import { Segments } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { Empty, Loaded } from "../ui/states";
@@ -91,6 +93,7 @@ function List({ all }: { all: Decision[] }): ReactNode {
       <h2 className="hidden">One by one</h2>
       <div className="toolbar">
         <Segments label="Kind of decision" value={type} options={options} onChange={(id) => setParams({ type: id })} />
+        {matching.length > 0 && <CsvButton what="decisions" make={() => decisionsCsv(matching)} />}
       </div>
       {other.data && <ul className="decisions"><Item decision={other.data} now={now} open /></ul>}
       {params.id && !selected && !other.loading && !other.data && (

@@ -4,8 +4,10 @@ import { api } from "../api/client";
 import type { Pool } from "../api/types";
 import { useAt, useCluster, useEvent, useNow, useResource } from "../lib/data";
 import { compareNames } from "../lib/names";
-import { count } from "../lib/format";
+import { count, counted } from "../lib/format";
+import { poolsCsv } from "../lib/tables";
 import { barOf, costOf, gpuOf, modeOf, price, stateOf, sumOf } from "../lib/pools";
+import { CsvButton } from "../ui/save";
 import { Empty, Example, Loaded } from "../ui/states";
 
 export default function PoolsPage(): ReactNode {
@@ -30,7 +32,7 @@ export default function PoolsPage(): ReactNode {
             <Example text={example} />
           </Empty>
         ) : (
-          <Table pools={[...data.pools].sort((a, b) => compareNames(a.name, b.name))} />
+          <Pools pools={[...data.pools].sort((a, b) => compareNames(a.name, b.name))} />
         )
       }
     </Loaded>
@@ -54,6 +56,18 @@ spec:
     namespace: infra
     name: a100
   deleteAnnotation: cluster.x-k8s.io/delete-machine`;
+
+function Pools({ pools }: { pools: Pool[] }): ReactNode {
+  return (
+    <>
+      <div className="toolbar">
+        <span className="muted">{counted(pools.length, "pool")}</span>
+        <CsvButton what="pools" make={() => poolsCsv(pools)} />
+      </div>
+      <Table pools={pools} />
+    </>
+  );
+}
 
 function Table({ pools }: { pools: Pool[] }): ReactNode {
   const now = useNow(10_000);

@@ -29,7 +29,7 @@ export function Launcher({ actions = none }: { actions?: readonly Entry[] }): Re
   const close = useMemo(() => () => setOpen(false), []);
   return (
     <>
-      <Button className="launcher" aria-label="Search" aria-keyshortcuts="Control+K /" onPress={() => setOpen(true)}>
+      <Button className="launcher" aria-keyshortcuts="Control+K /" onPress={() => setOpen(true)}>
         <Icon name="search" />
         <span className="launcher-text">Search</span>
         <kbd>{isMac ? "⌘K" : "Ctrl K"}</kbd>

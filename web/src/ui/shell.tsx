@@ -10,6 +10,7 @@ import { setTheme, useTheme, type Theme } from "../lib/theme";
 import { Choice, IconButton, type Option } from "./controls";
 import { Icon } from "./icons";
 import { Launcher } from "./launcher";
+import { ShareButton } from "./share";
 import { titles } from "./titles";
 import { Unasked } from "./unasked";
 
@@ -48,6 +49,7 @@ export function Shell({ page, outdated, children }: { page: Page; outdated: bool
           <Launcher />
           <Where page={page} />
           <Freshness />
+          <ShareButton />
           <ThemeSwitch />
         </div>
       </header>
