@@ -79,7 +79,9 @@ export function timelineOf(pod: PodDetail, decisions: readonly Decision[]): Step
   if (pod.state === "pending" && pod.reason === "SchedulingGated" && !steps.some((each) => each.kind === "gated")) {
     steps.push(step("gated", pod.created, "Waits for scheduling gates"));
   }
-  return steps.sort((a, b) => a.at - b.at || order.indexOf(a.kind) - order.indexOf(b.kind));
+  // Kubernetes counts whole seconds, decisions milliseconds.
+  const second = (at: number): number => Math.floor(at / 1000);
+  return steps.sort((a, b) => second(a.at) - second(b.at) || order.indexOf(a.kind) - order.indexOf(b.kind) || a.at - b.at);
 }
 
 export interface Phase {
@@ -95,17 +97,20 @@ export function phasesOf(pod: PodDetail, decisions: readonly Decision[], now: nu
   const end = pod.finished || now;
   const bound = pod.scheduled || pod.started;
   const until = bound || end;
+  const begun = pod.started || end;
   const made = decisions
     .filter((each) => about(pod, each.pods) && each.nodes.length > 0 && each.state !== "failed" && each.took_ms !== undefined)
-    .map((each) => ({ from: madeAt(each), to: Math.min(doneAt(each), until) }))
+    .map((each) => ({ from: madeAt(each), to: Math.min(doneAt(each), begun) }))
     .filter((each) => each.from >= pod.created && each.to > each.from);
   const last = made.sort((a, b) => b.to - a.to)[0];
-  const repartitioning = last ? last.to - last.from : 0;
+  // A slice may be created before the pod is bound, or for a pod that is bound already.
+  const within = (from: number, to: number): number => (last ? Math.max(0, Math.min(last.to, to) - Math.max(last.from, from)) : 0);
+  const repartitioning = within(pod.created, begun);
   const ended = pod.finished > 0;
   const all: Phase[] = [
-    { id: "waiting", label: isHeld(pod) && !bound ? "held" : "waiting", ms: until - pod.created - repartitioning, open: !bound && !ended },
+    { id: "waiting", label: isHeld(pod) && !bound ? "held" : "waiting", ms: until - pod.created - within(pod.created, until), open: !bound && !ended },
     { id: "repartitioning", label: "repartitioning", ms: repartitioning, open: false },
-    { id: "starting", label: "starting", ms: bound ? (pod.started || end) - bound : 0, open: bound > 0 && !pod.started && !ended },
+    { id: "starting", label: "starting", ms: bound ? begun - bound - within(bound, begun) : 0, open: bound > 0 && !pod.started && !ended },
     { id: "running", label: "running", ms: pod.started ? end - pod.started : 0, open: pod.started > 0 && !ended },
   ];
   return all.map((each) => ({ ...each, ms: Math.max(0, each.ms) })).filter((each) => each.ms > 0 || each.open);

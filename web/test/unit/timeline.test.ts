@@ -37,6 +37,11 @@ describe("a pod's way", () => {
     expect(steps.slice(-2).map((each) => [each.kind, each.title, each.detail])).toEqual([["evicted", "Evicted", "its quota borrows"], ["ended", "Failed", "Preempted"]]);
   });
 
+  it("puts what was decided within the second of the binding before it", () => {
+    const steps = timelineOf(pod({ scheduled: t + 50_000 }), [plan({ made: t + 50_700, took_ms: 2000 })]);
+    expect(steps.map((each) => each.kind)).toEqual(["created", "nominated", "bound", "slice", "running"]);
+  });
+
   it("does not take a decision for another pod for its own, and says that a repartitioning failed", () => {
     expect(timelineOf(pod(), [plan({ pods: [] })]).map((each) => each.kind)).toEqual(["created", "bound", "running"]);
     const failed = timelineOf(pod({ state: "pending", scheduled: 0, started: 0 }), [plan({ state: "failed", why: "NVML: in use" })]);
@@ -55,6 +60,9 @@ describe("a pod's way", () => {
     ]);
     expect(running.reduce((sum, each) => sum + each.ms, 0)).toBe(164_000);
     expect(phasesOf(pod({ state: "pending", scheduled: 0, started: 0 }), [], t + 30_000)).toEqual([{ id: "waiting", label: "waiting", ms: 30_000, open: true }]);
+    // The scheduler binds at once, and the slice is created then.
+    const late = phasesOf(pod({ scheduled: t + 50_000 }), [plan()], t + 164_000);
+    expect(late.map((each) => [each.id, each.ms / 1000])).toEqual([["waiting", 50], ["repartitioning", 5], ["starting", 9], ["running", 100]]);
     // Clocks of nodes may differ.
     expect(phasesOf(pod({ started: t + 59_000 }), [], t + 58_000).every((each) => each.ms >= 0)).toBe(true);
     const ended = phasesOf(pod({ state: "succeeded", finished: t + 70_000 }), [], t + 900_000);
