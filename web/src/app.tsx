@@ -7,6 +7,7 @@ import type { Session } from "./api/types";
 import { newBuild, reloadIfNew } from "./lib/build";
 import { ClusterContext, OverviewContext, SinceContext, useFirstData, useLoadedOverview, useResource, type Cluster } from "./lib/data";
 import { pages, useRoute, type Page, type Route } from "./lib/route";
+import { loadPalette } from "./ui/launcher";
 import { Shell } from "./ui/shell";
 import { SignIn } from "./ui/signin";
 import { Boundary, Failed, Loading } from "./ui/states";
@@ -30,7 +31,7 @@ function useAllFiles(): void {
   useEffect(() => {
     const load = (): void => {
       // A page that is opened before its file has come reports the failure itself.
-      for (const page of pages) files[page]().catch(() => undefined);
+      for (const file of [...pages.map((page) => files[page]), loadPalette]) file().catch(() => undefined);
     };
     const timer = setTimeout(load, 1000);
     return () => clearTimeout(timer);

@@ -10,6 +10,7 @@ import "./styles/controls.css";
 import "./styles/lists.css";
 import "./styles/pages.css";
 import "./styles/panels.css";
+import "./styles/palette.css";
 
 goBack();
 startTheme();

@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { api } from "./api/client";
 import type { Gpu, Holder, Node, Pod, PodDetail } from "./api/types";
 import { useCluster, useEvent, useNow, useRange, useResource } from "./lib/data";
-import { ago, clock, count, duration, memory, metric, metricName, percent, request, writer } from "./lib/format";
+import { ago, clock, duration, memory, metric, metricName, percent, request, writer } from "./lib/format";
 import { splitRemedy } from "./lib/pods";
 import { href } from "./lib/route";
 import { useSeries } from "./lib/series";
@@ -14,6 +14,7 @@ import { Icon } from "./ui/icons";
 import { Fact, Facts, Meter, SidePanel } from "./ui/panel";
 import { StateMark } from "./ui/podstate";
 import { Loaded } from "./ui/states";
+import { Timeline } from "./ui/timeline";
 
 interface PodPanelProps {
   namespace: string;
@@ -109,37 +110,7 @@ function PodBody({ pod }: { pod: PodDetail }): ReactNode {
           height={120}
         />
       )}
-      <Events pod={pod} now={now} />
-      {pod.decisions.length > 0 && (
-        <p className="small">
-          Decisions:{" "}
-          {pod.decisions.slice(-12).map((id) => (
-            <a key={id} className="tag" href={href("decisions", { id })}>
-              {id}
-            </a>
-          ))}
-        </p>
-      )}
-    </>
-  );
-}
-
-function Events({ pod, now }: { pod: PodDetail; now: number }): ReactNode {
-  if (pod.events.length === 0) return null;
-  return (
-    <>
-      <h3>Events</h3>
-      <ol className="events">
-        {[...pod.events].sort((a, b) => b.at - a.at).slice(0, 50).map((event, place) => (
-          <li key={place} data-tone={event.type === "Warning" ? "warn" : undefined}>
-            <time dateTime={new Date(event.at).toISOString()}>{clock(event.at, now)}</time>
-            <span>
-              <strong>{event.reason}</strong> {event.message}
-              {(event.count ?? 1) > 1 && <span className="muted"> {count(event.count)} times</span>}
-            </span>
-          </li>
-        ))}
-      </ol>
+      <Timeline pod={pod} now={now} />
     </>
   );
 }

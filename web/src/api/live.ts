@@ -13,6 +13,8 @@ type Listener = (data: unknown) => void;
 
 // The server sends a comment each 15 s; a connection that is silent for longer is dead.
 const silence = 45_000;
+/** Milliseconds until a reader without the right asks again. */
+const forbiddenFor = 60_000;
 
 /**
  * Delivers events by name. "reset" means: loaded data may be outdated, load again. "reconnected": the server may be
@@ -95,7 +97,10 @@ export class Live {
         if (this.abort.signal.aborted) return;
         if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
           this.become({ state: "refused", status: error.status, why: error.message });
-          return;
+          // Rights may come back, and nobody may be there to reload the page; a token must be given by somebody.
+          if (error.status === 401) return;
+          await this.rest(forbiddenFor);
+          continue;
         }
         why = error instanceof ApiError ? error.message : "the connection broke";
       }
@@ -104,13 +109,18 @@ export class Live {
     }
   }
 
-  /** Waits; ends early when the browser reports that the network is back. */
   private pause(wait: number, why: string): Promise<void> {
     this.become({ state: "waiting", retryAt: Date.now() + wait, why });
+    return this.rest(wait);
+  }
+
+  /** Waits; ends early when the browser reports that the network is back. */
+  private rest(wait: number): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
         clearTimeout(timer);
         window.removeEventListener("online", done);
+        this.abort.signal.removeEventListener("abort", done);
         resolve();
       };
       const timer = setTimeout(done, wait);

@@ -4,6 +4,7 @@ import { api, ApiError } from "../api/client";
 import type { Live } from "../api/live";
 import type { Gpus, Node, Overview, Pod, Session } from "../api/types";
 import { backoff } from "../api/sse";
+import { compareNames } from "./names";
 import { longestAuto, rangeOf, type TimeRange } from "./range";
 import { useRoute } from "./route";
 
@@ -217,9 +218,6 @@ export function mergeNodes(nodes: Node[], changed: Node[], all?: string[]): Node
   for (const node of changed) byName.set(node.node, node);
   return [...byName.values()].sort((a, b) => compareNames(a.node, b.node));
 }
-
-const collator = new Intl.Collator("en", { numeric: true });
-export const compareNames = (a: string, b: string): number => collator.compare(a, b);
 
 /** All GPUs of the cluster: the present state, kept current, or the state at a past moment. */
 export function useGpus(at: number | undefined, namespace: string): Resource<Gpus> {

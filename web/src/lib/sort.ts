@@ -1,6 +1,6 @@
 // The order of the list of pods, by column.
 import { podStates, type Pod } from "../api/types";
-import { compareNames } from "./data";
+import { compareNames } from "./names";
 import { memoryOf } from "./pods";
 import { wantedOf } from "./waiting";
 

@@ -6,6 +6,7 @@ import { useDark } from "../lib/theme";
 import { cellsOf, describe, holderName, kindNames, pieceName, shortProduct, modeText } from "./cells";
 import { coloursOf, draw, drawPointers, type By, type Pointers, type Scene } from "./draw";
 import { gpuRect, hit, hitFold, layOut, move, type Cursor, type Hit, type Zoom } from "./geometry";
+import { pictureOfMap } from "./picture";
 import type { TeamMark } from "../lib/palette";
 
 interface Props {
@@ -24,13 +25,15 @@ interface Props {
   staleBefore: number;
   onSelect: (cursor: Cursor | undefined, pod?: string) => void;
   onUnfold: () => void;
+  /** Set to a function that draws the whole map. */
+  shot: React.RefObject<((title: string) => HTMLCanvasElement | undefined) | undefined>;
 }
 
 const padding = 14;
 const above = 6; // between the frame and the first section
 const below = 12;
 
-export function GpuCanvas({ nodes, folded, text, first, by, zoom, teams, team, pod, selected, staleBefore, onSelect, onUnfold }: Props): ReactNode {
+export function GpuCanvas({ nodes, folded, text, first, by, zoom, teams, team, pod, selected, staleBefore, onSelect, onUnfold, shot }: Props): ReactNode {
   const scroller = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const overlay = useRef<HTMLCanvasElement>(null);
@@ -46,6 +49,18 @@ export function GpuCanvas({ nodes, folded, text, first, by, zoom, teams, team, p
   const pointers: Pointers = { cursor, selected, hover: hover && { node: hover.hit.box.node.node, index: hover.hit.gpu.index } };
   const latest = useRef({ scene, pointers });
   latest.current = { scene, pointers };
+
+  useEffect(() => {
+    shot.current = (title) => {
+      const element = scroller.current;
+      if (!element) return undefined;
+      const { scene: now } = latest.current;
+      return pictureOfMap(now, coloursOf(element, now.dark), getComputedStyle(element).getPropertyValue("--surface").trim(), title);
+    };
+    return () => {
+      shot.current = undefined;
+    };
+  }, [shot]);
 
   const frames = useRef({ map: 0, pointers: 0 });
   const paint = useCallback((what: "map" | "pointers") => {

@@ -2,7 +2,8 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { api } from "../api/client";
 import type { Gpus, HistoryEvent, Holder, LayoutEvent, Node, Quota } from "../api/types";
-import { compareNames, useCluster, useResource } from "../lib/data";
+import { useCluster, useResource } from "../lib/data";
+import { compareNames } from "../lib/names";
 import type { TimeRange } from "../lib/range";
 
 const pageSize = 2000;

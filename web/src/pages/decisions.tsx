@@ -2,18 +2,21 @@
 import { useMemo, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { api } from "../api/client";
-import type { Decision, GpuLayout, PodName } from "../api/types";
+import type { Decision, PodName } from "../api/types";
 import { useCluster, useEvent, useNow, useRange, useResource } from "../lib/data";
 import { ago, clock, count, counted, milliseconds, percent } from "../lib/format";
-import { byTime, changesOf, compute, costOf, difference, doneAt, madeAt, piecesOf, switchOf, withDecision, type Change } from "../lib/layouts";
+import { byTime, changesOf, costOf, difference, doneAt, madeAt, switchOf, withDecision, type Change } from "../lib/layouts";
 import { href, setParams, useRoute } from "../lib/route";
 import { useSeries } from "../lib/series";
+import { decisionsCsv } from "../lib/tables";
 import { reasonOf, settled, titleOf } from "../lib/stories";
 import type { TimeRange } from "../lib/range";
 import { Chart } from "../ui/chart";
+import { CsvButton } from "../ui/save";
 import { Segments } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { Empty, Loaded } from "../ui/states";
+import { Strip } from "../ui/strip";
 
 const atOnce = 100;
 const most = 1000; // limit of one request
@@ -91,6 +94,7 @@ function List({ all }: { all: Decision[] }): ReactNode {
       <h2 className="hidden">One by one</h2>
       <div className="toolbar">
         <Segments label="Kind of decision" value={type} options={options} onChange={(id) => setParams({ type: id })} />
+        {matching.length > 0 && <CsvButton what="decisions" make={() => decisionsCsv(matching)} />}
       </div>
       {other.data && <ul className="decisions"><Item decision={other.data} now={now} open /></ul>}
       {params.id && !selected && !other.loading && !other.data && (
@@ -210,26 +214,5 @@ function ChangeRow({ change, at }: { change: Change; at: number }): ReactNode {
           : changes.map(({ profile, change: many }) => `${many > 0 ? "+" : "−"}${Math.abs(many)} ${profile}`).join(", ")}
       </span>
     </li>
-  );
-}
-
-/** A GPU's instances by size. Instances missing on the other side are marked. */
-function Strip({ label, layout, other }: { label: string; layout: GpuLayout | undefined; other: GpuLayout | undefined }): ReactNode {
-  const pieces = piecesOf(layout);
-  const left = new Map(Object.entries(other?.profiles ?? {}));
-  const words = pieces.length > 0 ? pieces.join(", ") : "nothing partitioned";
-  return (
-    <span className="strip" role="img" aria-label={`${label}: ${words}`}>
-      {pieces.length === 0 && <span className="strip-empty">not partitioned</span>}
-      {pieces.map((profile, place) => {
-        const same = (left.get(profile) ?? 0) > 0;
-        left.set(profile, (left.get(profile) ?? 0) - 1);
-        return (
-          <span key={place} className="strip-piece" data-same={same} style={{ flexGrow: compute(profile) }}>
-            {profile}
-          </span>
-        );
-      })}
-    </span>
   );
 }

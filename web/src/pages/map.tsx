@@ -1,11 +1,12 @@
 // Every GPU with its slots, now or at any moment of the past.
-import { useMemo, useState, type ReactNode } from "react";
+import { useMemo, useRef, useState, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import type { Gpus, Node } from "../api/types";
 import { useAt, useCluster, useGpus, useNow, useRange } from "../lib/data";
-import { count, counted, percent } from "../lib/format";
+import { clock, count, counted, date, percent } from "../lib/format";
 import { markTeams, type TeamMark } from "../lib/palette";
 import { href, setParams, useRoute } from "../lib/route";
+import { gpusCsv } from "../lib/tables";
 import { GpuCanvas } from "../map/canvas";
 import { cellsOf, countSlots, shortProduct, type Slots } from "../map/cells";
 import type { By } from "../map/draw";
@@ -16,6 +17,7 @@ import { GpuTable } from "../map/table";
 import { usePast, useRested } from "../map/replay";
 import { TimeBar } from "../map/timebar";
 import { GpuPanel } from "../panels";
+import { CsvButton, PictureButton } from "../ui/save";
 import { Choice, Search, Segments } from "../ui/controls";
 import { staleAfter } from "../ui/shell";
 import { Empty, Loaded } from "../ui/states";
@@ -66,7 +68,8 @@ export default function MapPage(): ReactNode {
 
 function Body({ gpus, at }: { gpus: Gpus; at: number | undefined }): ReactNode {
   const { params } = useRoute();
-  const { live } = useCluster();
+  const { live, name: cluster } = useCluster();
+  const shot = useRef<(title: string) => HTMLCanvasElement | undefined>(undefined);
   useNow(10_000); // fades outdated data
   const zoom = zooms.find((each) => each.id === params.zoom)?.id ?? "fit";
   const query = params.q ?? "";
@@ -95,9 +98,12 @@ function Body({ gpus, at }: { gpus: Gpus; at: number | undefined }): ReactNode {
   const gpu = node?.gpus.find((each) => each.index === selected?.index);
   const select = (cursor: Cursor | undefined, pod = ""): void =>
     setParams({ sel: cursor ? `${cursor.node}/${cursor.index}` : "", pod });
+  const moment = at ?? live.now();
+  const picture = (): HTMLCanvasElement | undefined =>
+    shot.current?.(`${cluster}, ${date(moment)} ${clock(moment, moment, false)}: ${counted(slots.total, "GPU")} by ${by === "utilization" ? "utilisation" : by}`);
   return (
     <>
-      <Toolbar by={by} zoom={zoom} products={products} table={table} found={found} folded={folded.size} unfolded={unfolded} />
+      <Toolbar by={by} zoom={zoom} products={products} table={table} found={found} folded={folded.size} unfolded={unfolded} nodes={nodes} picture={picture} />
       <Legend by={by} teams={teams} slots={slots} team={params.team ?? ""} />
       <div className="map-body">
         {nodes.length === 0 ? (
@@ -113,7 +119,7 @@ function Body({ gpus, at }: { gpus: Gpus; at: number | undefined }): ReactNode {
             nodes={nodes} folded={unfolded ? nothingFolded : folded} text={text} first={found.first} by={by} zoom={zoom} teams={teams}
             team={params.team ?? ""} pod={params.pod ?? ""} selected={selected}
             staleBefore={(at ?? live.now()) - staleAfter * Math.max(1, live.speed())} onSelect={select}
-            onUnfold={() => setParams({ empty: "shown" })}
+            onUnfold={() => setParams({ empty: "shown" })} shot={shot}
           />
         )}
         {selected && (
@@ -143,9 +149,11 @@ interface ToolbarProps {
   found: Found;
   folded: number;
   unfolded: boolean;
+  nodes: Node[];
+  picture: () => HTMLCanvasElement | undefined;
 }
 
-function Toolbar({ by, zoom, products, table, found, folded, unfolded }: ToolbarProps): ReactNode {
+function Toolbar({ by, zoom, products, table, found, folded, unfolded, nodes, picture }: ToolbarProps): ReactNode {
   const { params } = useRoute();
   return (
     <div className="toolbar">
@@ -170,6 +178,7 @@ function Toolbar({ by, zoom, products, table, found, folded, unfolded }: Toolbar
         label="Show as" value={table ? "table" : "map"} onChange={(id) => setParams({ view: id === "map" ? "" : id })}
         options={[{ id: "map", label: "Map" }, { id: "table", label: "Table" }]}
       />
+      {table ? <CsvButton what="GPUs" make={() => gpusCsv(nodes)} /> : <PictureButton what="map" picture={picture} />}
       {!table && folded > 0 && (
         <Button className="button small" onPress={() => setParams({ empty: unfolded ? "" : "shown" })}>
           {unfolded ? "Fold" : "Show"} {counted(folded, "empty node")}

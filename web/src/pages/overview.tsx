@@ -11,6 +11,7 @@ import { stem } from "../lib/pods";
 import { href } from "../lib/route";
 import { useSeries } from "../lib/series";
 import { storiesOf, type Story } from "../lib/stories";
+import { teamsCsv, waitsCsv } from "../lib/tables";
 import { gigabytesOfGpu, inGpus, isUnmet, subjectOf, teamsOf, type Team } from "../lib/teams";
 import { groupCauses, groupWaiting, type WaitGroup } from "../lib/waiting";
 import { shortProduct } from "../map/cells";
@@ -18,6 +19,7 @@ import { MiniMap } from "../map/minimap";
 import { Chart, type Line } from "../ui/chart";
 import { Icon } from "../ui/icons";
 import { Meter } from "../ui/panel";
+import { CsvButton } from "../ui/save";
 import { QuotaBar } from "../ui/quotabar";
 import { staleAfter } from "../ui/shell";
 import { Spark } from "../ui/spark";
@@ -83,12 +85,15 @@ function Answers({ overview }: { overview: Resource<Overview> }): ReactNode {
 }
 
 /** A panel whose list scrolls if the page is lower than it is long. */
-function Answer({ area, title, link, note, children }: { area: string; title: string; link?: string; note?: ReactNode; children: ReactNode }): ReactNode {
+function Answer({ area, title, link, note, tool, children }: { area: string; title: string; link?: string; note?: ReactNode; tool?: ReactNode; children: ReactNode }): ReactNode {
   return (
     <section className="panel answer" data-area={area} aria-labelledby={`answer-${area}`}>
-      <h2 id={`answer-${area}`}>
-        {link ? <a href={link}>{title}</a> : title} {note && <span className="muted">{note}</span>}
-      </h2>
+      <div className="answer-head">
+        <h2 id={`answer-${area}`}>
+          {link ? <a href={link}>{title}</a> : title} {note && <span className="muted">{note}</span>}
+        </h2>
+        {tool}
+      </div>
       {children}
     </section>
   );
@@ -386,6 +391,7 @@ function Waiting({ pending }: { pending: Resource<Pod[]> }): ReactNode {
   return (
     <Answer
       area="waiting" title="Waiting, longest first" link={href("workloads", { state: "pending" })}
+      tool={groups.length > 0 && <CsvButton small what="waiting pods" make={() => waitsCsv(groups)} />}
       note={pending.data ? `${counted(pending.data.length, "pod")}${groups.length > 0 ? ` in ${counted(groups.length, "group")}` : ""}` : ""}
     >
       <Loaded resource={pending} what="what waits">
@@ -456,7 +462,7 @@ function Teams({ overview, gpus, quotas, pending }: Sources): ReactNode {
   const charted = teams.length <= 14 && drawn.length > 0 && series.data !== undefined;
   const mapped = !wide && !charted && teams.length <= 6;
   return (
-    <Answer area="teams" title="Teams" link={href("quotas")} note={teams.length > 0 ? "use, quota and waiting pods" : ""}>
+    <Answer area="teams" title="Teams" link={href("quotas")} note={teams.length > 0 ? "use, quota and waiting pods" : ""} tool={teams.length > 0 && <CsvButton small what="teams" make={() => teamsCsv(teams)} />}>
       <Loaded resource={gpus} what="what teams hold">
         {() =>
           teams.length === 0 ? (

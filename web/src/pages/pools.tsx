@@ -2,9 +2,12 @@
 import type { ReactNode } from "react";
 import { api } from "../api/client";
 import type { Pool } from "../api/types";
-import { compareNames, useAt, useCluster, useEvent, useNow, useResource } from "../lib/data";
-import { count } from "../lib/format";
+import { useAt, useCluster, useEvent, useNow, useResource } from "../lib/data";
+import { compareNames } from "../lib/names";
+import { count, counted } from "../lib/format";
+import { poolsCsv } from "../lib/tables";
 import { barOf, costOf, gpuOf, modeOf, price, stateOf, sumOf } from "../lib/pools";
+import { CsvButton } from "../ui/save";
 import { Empty, Example, Loaded } from "../ui/states";
 
 export default function PoolsPage(): ReactNode {
@@ -29,7 +32,7 @@ export default function PoolsPage(): ReactNode {
             <Example text={example} />
           </Empty>
         ) : (
-          <Table pools={[...data.pools].sort((a, b) => compareNames(a.name, b.name))} />
+          <Pools pools={[...data.pools].sort((a, b) => compareNames(a.name, b.name))} />
         )
       }
     </Loaded>
@@ -53,6 +56,18 @@ spec:
     namespace: infra
     name: a100
   deleteAnnotation: cluster.x-k8s.io/delete-machine`;
+
+function Pools({ pools }: { pools: Pool[] }): ReactNode {
+  return (
+    <>
+      <div className="toolbar">
+        <span className="muted">{counted(pools.length, "pool")}</span>
+        <CsvButton what="pools" make={() => poolsCsv(pools)} />
+      </div>
+      <Table pools={pools} />
+    </>
+  );
+}
 
 function Table({ pools }: { pools: Pool[] }): ReactNode {
   const now = useNow(10_000);

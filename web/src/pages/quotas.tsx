@@ -6,9 +6,11 @@ import { loadPending, useAt, useBeat, useCluster, useEvent, useOverview, useRang
 import { amount, count, counted } from "../lib/format";
 import { href } from "../lib/route";
 import { useSeries } from "../lib/series";
+import { quotasCsv } from "../lib/tables";
 import { gigabytesOfGpu, inGpus, isComposite, quotaName, subjectOf } from "../lib/teams";
 import { teamOf } from "../map/cells";
 import { Chart } from "../ui/chart";
+import { CsvButton } from "../ui/save";
 import { QuotaBar } from "../ui/quotabar";
 import { Empty, Example, Loaded } from "../ui/states";
 
@@ -67,9 +69,12 @@ function Body({ quotas }: { quotas: Quota[] }): ReactNode {
         const mine = quotas.filter((each) => each.resources[resource]);
         return (
           <section key={resource} className="quota-section" aria-label={resource}>
-            <h2>
-              {resource.replace(/^[^/]*\//, "")} <span className="muted">{resource}</span>
-            </h2>
+            <div className="answer-head">
+              <h2>
+                {resource.replace(/^[^/]*\//, "")} <span className="muted">{resource}</span>
+              </h2>
+              <CsvButton what={`quotas of ${resource}`} make={() => quotasCsv(mine, resource, waiting)} />
+            </div>
             <QuotaTable quotas={mine} resource={resource} gigabytes={gigabytes} waiting={waiting} />
             <Lending quotas={mine} resource={resource} gigabytes={gigabytes} />
             <QuotaCharts quotas={mine} resource={resource} />

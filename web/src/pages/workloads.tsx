@@ -7,11 +7,13 @@ import { useAt, useCluster, useEvent, useNow, useOverview, useResource, type Clu
 import { clock, count, counted, duration, memory, percent } from "../lib/format";
 import { href, setParams, useRoute } from "../lib/route";
 import { groupPods, isWanted, memoryOf, mergePods, splitRemedy, type Group } from "../lib/pods";
-import { busyOf, nextOrder, orderOf, sinceOf, sortPods, type Column } from "../lib/sort";
+import { busyOf, nextOrder, orderOf, sinceOf, sortPods, type Column, type Order } from "../lib/sort";
+import { podsCsv } from "../lib/tables";
 import { causeOf, groupCauses, wantedOf } from "../lib/waiting";
 import { PodPanel } from "../panels";
 import { Search, Segments } from "../ui/controls";
 import { Meter } from "../ui/panel";
+import { CsvButton } from "../ui/save";
 import { StateMark } from "../ui/podstate";
 import { Empty, Loaded } from "../ui/states";
 import { useThrottled } from "../lib/throttle";
@@ -20,6 +22,8 @@ import { QueueTable } from "./queues";
 const pageSize = 200;
 /** An order of our own and groups by reason need all pods, up to this many. */
 const [allAtOnce, mostPages] = [1000, 10];
+/** Pages of a file: a hundred thousand pods. */
+const mostSaved = 100;
 
 interface Filter {
   namespace: string;
@@ -64,7 +68,7 @@ export default function WorkloadsPage(): ReactNode {
   return (
     <div className="with-side">
       <div className="main-column">
-        <Filters total={workloads.data?.total} />
+        <Filters total={workloads.data?.total} csv={() => everything(cluster, filter, order)} />
         <QueueTable queues={jobs.data?.queues ?? []} />
         <Loaded resource={workloads} what="workloads" rows={10}>
           {(data) => <List data={data} jobs={jobs.data} filter={filter} pages={pages} whole={whole} busy={workloads.loading} />}
@@ -105,7 +109,13 @@ function useLiveList(workloads: Resource<Workloads>, jobs: Resource<Jobs>, at: n
   }, [asks, reload, tick]);
 }
 
-function Filters({ total }: { total: number | undefined }): ReactNode {
+/** All pods that the filters accept, in the order of the page. */
+async function everything(cluster: Cluster, filter: Filter, order: Order | undefined): Promise<string> {
+  const { pods } = await load(cluster, filter, mostSaved, allAtOnce, new AbortController().signal);
+  return podsCsv(sortPods(pods, order, filter.at ?? cluster.live.now()));
+}
+
+function Filters({ total, csv }: { total: number | undefined; csv: () => Promise<string> }): ReactNode {
   const { params } = useRoute();
   const counts = useOverview().data?.pods ?? {};
   const options = [
@@ -134,6 +144,7 @@ function Filters({ total }: { total: number | undefined }): ReactNode {
         </button>
       )}
       <span className="muted nowrap" role="status">{total === undefined ? "" : counted(total, "pod")}</span>
+      {(total ?? 0) > 0 && <CsvButton what="pods" make={csv} />}
     </div>
   );
 }

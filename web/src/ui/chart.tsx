@@ -7,6 +7,9 @@ import { clock, date, duration, nothing } from "../lib/format";
 import { tickStep } from "../lib/range";
 import { setParams } from "../lib/route";
 import { useDark } from "../lib/theme";
+import { seriesCsv } from "../lib/tables";
+import { pictureOf } from "./chartpicture";
+import { SaveMenu } from "./save";
 import { missing, outages, statsOf, stepOf, tableOf, widest } from "./stats";
 
 export interface Line {
@@ -194,12 +197,20 @@ export function Chart(props: Props): ReactNode {
   const at = index === null ? undefined : rows[0]?.[index];
   // A line may have gaps of its own: nothing measured is no outage.
   const without = lines.length > 0 ? Math.min(...lines.map((line) => missing(line.series))) : 0;
+  const picture = (): HTMLCanvasElement | undefined => {
+    const element = holder.current;
+    if (!element || !plot.current) return undefined;
+    const legend = lines.map((line) => ({ label: line.label, value: write(statsOf(line.series).last), colour: colourOf(element, line.colour), dash: line.dash }));
+    const when = `${date(props.from)} ${clock(props.from, props.from, false)} to ${clock(props.to, props.from, false)}`;
+    return pictureOf(plot.current, title, when, legend, colourOf(element, "--surface"), colourOf(element, "--text"));
+  };
   const gap = without > 0 ? `gaps: no data for ${duration(without / 1000)}` : undefined;
   return (
     <figure className="chart" data-fill={props.fill}>
       <figcaption>
         <span className="chart-title">{title}</span>
-        <span className="muted">{props.brief && at ? clock(at * 1000, props.to, false) : (gap ?? note)}</span>
+        <span className="muted chart-note">{props.brief && at ? clock(at * 1000, props.to, false) : (gap ?? note)}</span>
+        <SaveMenu what={`chart ${title}`} picture={picture} csv={() => seriesCsv(lines)} />
       </figcaption>
       <div ref={holder} className="chart-plot" role="img" aria-label={sentence(title, lines, write)} />
       {props.brief ? <BriefLegend lines={lines} rows={rows} index={index} write={write} /> : (

@@ -9,17 +9,10 @@ import { href, pages, setParams, useRoute, type Page } from "../lib/route";
 import { setTheme, useTheme, type Theme } from "../lib/theme";
 import { Choice, IconButton, type Option } from "./controls";
 import { Icon } from "./icons";
+import { Launcher } from "./launcher";
+import { ShareButton } from "./share";
+import { titles } from "./titles";
 import { Unasked } from "./unasked";
-
-export const titles: Record<Page, string> = {
-  overview: "Overview",
-  map: "GPU map",
-  workloads: "Workloads",
-  decisions: "Decisions",
-  quotas: "Quotas",
-  pools: "Pools",
-  "what-if": "What if",
-};
 
 export function Shell({ page, outdated, children }: { page: Page; outdated: boolean; children: ReactNode }): ReactNode {
   const { name, session } = useCluster();
@@ -53,8 +46,10 @@ export function Shell({ page, outdated, children }: { page: Page; outdated: bool
       <header className="top">
         <h1>{titles[page]}</h1>
         <div className="top-tools">
+          <Launcher />
           <Where page={page} />
           <Freshness />
+          <ShareButton />
           <ThemeSwitch />
         </div>
       </header>

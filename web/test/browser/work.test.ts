@@ -122,13 +122,14 @@ describe.skipIf(unable)("workloads and decisions", () => {
     await page.getByText(/^It would run on /).waitFor();
     await picture(page, "what-if-fits");
     await expectAccessible(page);
+    await page.getByRole("radio", { name: "YAML" }).click();
     const pod = page.getByLabel("A pod, as YAML or JSON");
     const text = await pod.inputValue();
     await pod.fill(text.replace(/mig-[^"]*"?:/, 'mig-1g.99gb":'));
     await pod.press("Control+Enter");
     await page.getByText("It would wait").waitFor();
     await pod.fill(text);
-    await page.getByText("The text has changed since; simulate it again.").waitFor();
+    await page.getByText("The pod has changed since; simulate it again.").waitFor();
     await page.getByRole("button", { name: "Submit…" }).click();
     await page.getByRole("alertdialog").waitFor();
     await expectAccessible(page);
@@ -142,6 +143,42 @@ describe.skipIf(unable)("workloads and decisions", () => {
     await pod.fill("{}");
     await page.getByRole("button", { name: "What if?" }).click();
     await page.getByText(/the text is not a Pod/).waitFor();
+    await close();
+  });
+
+  it.skipIf(realUrl)("what-if is a form whose fields are in the address, with other sizes and the GPU before and after", async () => {
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/what-if`);
+    await settled(page);
+    await page.getByRole("button", { name: /Size/ }).click();
+    await page.getByRole("option", { name: /^2g\.10gb/ }).click();
+    await page.getByLabel("Slices of the pod").fill("2");
+    await page.getByLabel("Priority or PriorityClass").fill("high");
+    await page.getByLabel("Namespace", { exact: true }).fill("speech");
+    await page.keyboard.press("Enter");
+    await page.getByText(/^It would run on /).waitFor();
+    const body = page.getByRole("region", { name: "The answer" });
+    await body.getByRole("heading", { name: "GPUs before and after" }).waitFor();
+    expect(await body.getByRole("img", { name: /^after: .*2g\.10gb/ }).count()).toBe(1);
+    const rows = body.getByRole("table").getByRole("row");
+    await body.getByText("simulating…").first().waitFor({ state: "detached" });
+    await expect.poll(async () => (await rows.allInnerTexts()).filter((each) => /runs|waits/.test(each)).length).toBe(4);
+    await expectAccessible(page);
+    await picture(page, "what-if-form");
+    expect(decodeURIComponent(await hash(page))).toMatch(/count=2&in=speech&priority=high&size=nvidia.com\/mig-2g.10gb/);
+    // The text is what the form says.
+    await page.getByRole("radio", { name: "YAML" }).click();
+    const text = await page.getByLabel("A pod, as YAML or JSON").inputValue();
+    expect(text).toContain("priorityClassName: high");
+    expect(text).toMatch(/mig-2g\.10gb: "2"/);
+    await page.getByRole("radio", { name: "Form" }).click();
+    await body.getByRole("button", { name: "Take 2 × whole GPU" }).click();
+    await page.waitForFunction(() => window.location.hash.includes("need=gpu"));
+    await page.getByLabel("GPUs of the pod").waitFor();
+    await page.getByText("No GPU would be repartitioned").waitFor();
+    await page.setViewportSize({ width: 400, height: 800 });
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth)).toBe(true);
+    await picture(page, "what-if-form-narrow");
+    expect(problems).toEqual([]);
     await close();
   });
 

@@ -367,12 +367,16 @@ export class Answers {
   whatIf(text: string): WhatIf | { error: string } {
     const wanted = /nvidia\.com\/mig-([0-9]g\.[0-9]+gb)/.exec(text)?.[1];
     if (!/kind["']?:\s*["']?Pod/.test(text)) return { error: "the text is not a Pod: it has no line `kind: Pod`; paste one pod, as YAML or JSON" };
+    const whole = this.cluster.nodes.find((each) => each.model.slots === 0);
+    if (!wanted && whole && /nvidia\.com\/gpu["']?:/.test(text)) {
+      return { fits: true, node: whole.name, would_partition: [], would_evict: [], steps: [], text: `it fits on node ${whole.name}` };
+    }
     if (!wanted) return { error: "the pod asks for no GPU; add a limit such as nvidia.com/mig-1g.10gb: 1" };
     const node = this.cluster.nodes.find((each) => each.ready && each.model.profiles.some((one) => one.name === wanted));
     const gpu = node?.gpus.find((each) => !each.health);
     if (!node || !gpu) {
       return {
-        fits: false, would_partition: [], would_evict: [], steps: ["looked at every node", `no GPU here has the profile ${wanted}`],
+        fits: false, would_partition: [], would_evict: [], steps: ["looked at every node", `no GPU here has the profile ${wanted}`, "remedy: ask for a profile that the cluster's GPUs have"],
         text: `it waits: 0/${this.cluster.nodes.length} nodes are available\n${this.cluster.nodes.length} of ${this.cluster.nodes.length}      no GPU can be partitioned for ${wanted}\nremedy        ask for a profile that the cluster's GPUs have`,
       };
     }

@@ -1,0 +1,46 @@
+// Opens the search: a button, Ctrl+K or Cmd+K anywhere, and "/" outside text fields.
+import { lazy, Suspense, useEffect, useMemo, useState, type ReactNode } from "react";
+import { Button } from "react-aria-components";
+import type { Entry } from "../lib/find";
+import { Icon } from "./icons";
+
+const load = (): Promise<typeof import("./palette")> => import("./palette");
+const Palette = lazy(load);
+export const loadPalette = load;
+
+const isText = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && (target.isContentEditable || target.matches("input:not([type=range]):not([type=checkbox]), textarea, select"));
+
+const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
+
+export function Launcher({ actions = none }: { actions?: readonly Entry[] }): ReactNode {
+  const [open, setOpen] = useState(false);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      const control = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k";
+      const slash = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey && !isText(event.target);
+      if ((!control && !slash) || document.querySelector("[role=dialog], [role=alertdialog]")) return;
+      event.preventDefault();
+      setOpen(true);
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, []);
+  const close = useMemo(() => () => setOpen(false), []);
+  return (
+    <>
+      <Button className="launcher" aria-keyshortcuts="Control+K /" onPress={() => setOpen(true)}>
+        <Icon name="search" />
+        <span className="launcher-text">Search</span>
+        <kbd>{isMac ? "⌘K" : "Ctrl K"}</kbd>
+      </Button>
+      {open && (
+        <Suspense fallback={null}>
+          <Palette actions={actions} onClose={close} />
+        </Suspense>
+      )}
+    </>
+  );
+}
+
+const none: readonly Entry[] = [];

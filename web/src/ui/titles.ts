@@ -1,0 +1,11 @@
+import type { Page } from "../lib/route";
+
+export const titles: Record<Page, string> = {
+  overview: "Overview",
+  map: "GPU map",
+  workloads: "Workloads",
+  decisions: "Decisions",
+  quotas: "Quotas",
+  pools: "Pools",
+  "what-if": "What if",
+};
