@@ -38,8 +38,10 @@ accepted --set operator.webhook.failurePolicy=Fail --set operator.webhook.certif
 accepted --set operator.webhook.enabled=false
 accepted --set autoscaler.crds.enabled=true
 scaling() { render --set autoscaler.enabled=true "$@"; }
-accepted --set autoscaler.enabled=true --set autoscaler.crds.enabled=false
-accepted --set autoscaler.enabled=true --set autoscaler.replicaCount=1 --set autoscaler.leaderElection.enabled=false \
+# A dry run creates no namespace for placeholders: use the test's.
+accepted --set autoscaler.enabled=true --set autoscaler.crds.enabled=false \
+  --set autoscaler.placeholders.namespace="$namespace"
+accepted --set autoscaler.enabled=true --set autoscaler.replicaCount=1 --set autoscaler.placeholders.namespace="$namespace" --set autoscaler.leaderElection.enabled=false \
   --set autoscaler.provisioningRequests=true --set autoscaler.webhook.urlPrefix=https://hooks.test/ \
   --set autoscaler.webhook.tokenSecret=t --set autoscaler.webhook.caConfigMap=c --set autoscaler.demandPriority=-5 \
   --set autoscaler.config.moves.enabled=true --set scheduler.enabled=false \
@@ -134,9 +136,21 @@ preempting() { scaling -s templates/autoscaler.yaml | grep -c 'preemptionPolicy:
 expect '^2$' preempting
 # The priority class of placeholders is reserved for them, if the API server supports the policy.
 reserved() { scaling --kube-version 1.34.0 -s templates/autoscaler-places.yaml; }
-expect "request.namespace == '$namespace'" reserved
+expect "request.namespace == 'nos-placeholders'" reserved
+expect "request.namespace == 'held'" scaling --kube-version 1.34.0 -s templates/autoscaler-places.yaml \
+  --set autoscaler.placeholders.namespace=held
 out=$(reserved | dry_run 2>&1) || fail "policy of the placeholders' class"
 expect_no 'ValidatingAdmissionPolicy' scaling
+# Placeholders have a namespace of their own, restricted and created by default.
+placed() { scaling -s templates/autoscaler-rbac.yaml -s templates/autoscaler.yaml "$@"; }
+expect 'pod-security.kubernetes.io/enforce: restricted' placed
+expect "formerNamespace: $namespace" placed
+expect 'hostPorts: false' placed
+expect 'verbs: .create, patch, delete.' placed
+expect 'hostPorts: true' placed --set autoscaler.placeholders.podSecurity=privileged
+expect_no 'kind: Namespace' placed --set autoscaler.placeholders.createNamespace=false
+expect_no 'kind: Namespace|former' placed --set autoscaler.placeholders.namespace="$namespace"
+refuse 'podSecurity' placed --set autoscaler.placeholders.podSecurity=none
 refuse 'placeholders must not set namespace' scaling --set autoscaler.config.placeholders.namespace=x
 refuse 'must not set webhook or provisioningRequests' scaling --set autoscaler.config.webhook.tokenFile=x
 refuse 'must not set health or metrics' scaling --set autoscaler.config.metrics.bindAddress=0

@@ -127,6 +127,17 @@ bool HasCondition(const Json& object, std::string_view type) {
   });
 }
 
+// Empty if the cluster does not have this kind.
+Result<std::vector<Json>> ListDemand(const kube::Resource& resource, const std::string& ns,
+                                     kube::Client& client) {
+  const kube::ListOptions options{
+      .label_selector = std::string(kDemandOf), .field_selector = {}, .resource_version = {}};
+  Result<kube::ObjectList> list = client.List(resource, ns, options);
+  if (list.status().code() == Code::kNotFound) return std::vector<Json>();
+  if (!list.ok()) return list.status();
+  return std::move(list->items);
+}
+
 // Returns -1 if the count cannot be read.
 int64_t CountOf(const Json& request) {
   const Json* sets = Find(request, "spec", "podSets");
@@ -258,15 +269,17 @@ Status ScalingSignal::DeleteRequest(const std::string& pool, kube::Client& clien
 }
 
 Status ScalingSignal::FindRequests(kube::Client& client) {
-  const kube::ListOptions options{
-      .label_selector = std::string(kDemandOf), .field_selector = {}, .resource_version = {}};
   for (const kube::Resource* resource : {&kRequests, &kTemplates}) {
-    const Result<kube::ObjectList> list = client.List(*resource, config_.ns, options);
-    if (!list.ok()) {
-      if (list.status().code() == Code::kNotFound) continue;  // the cluster does not have this kind
-      return list.status();
+    if (HasFormer()) {
+      NOS_ASSIGN(const std::vector<Json> former, ListDemand(*resource, config_.former_ns, client));
+      for (const Json& item : former) {
+        const Status deleted =
+            client.Delete(*resource, config_.former_ns, FindString(item, "metadata", "name"));
+        NOS_RETURN_IF_ERROR(Unless(Code::kNotFound, deleted));
+      }
     }
-    for (const Json& item : list->items) {
+    NOS_ASSIGN(const std::vector<Json> items, ListDemand(*resource, config_.ns, client));
+    for (const Json& item : items) {
       const std::string pool(FindString(item, "metadata", "labels", kDemandOf));
       if (!pool.empty() && FindString(item, "metadata", "name") == NameOf(pool)) requests_[pool];
     }
@@ -278,11 +291,14 @@ Status ScalingSignal::FindRequests(kube::Client& client) {
 Status ScalingSignal::Clean(const reconcile::Listers& view, kube::Client& client) {
   Status first;
   if (config_.provisioning_requests && !found_) first = FindRequests(client);
-  std::vector<PodPtr> ours;
+  std::vector<PodPtr> ours, former;
   const auto pods = view.pods.Snapshot();
-  std::ranges::copy_if(*pods, std::back_inserter(ours), [&](const PodPtr& pod) {
-    return pod->meta.ns == config_.ns && IsDemand(*pod) && !pod->meta.deleted;
-  });
+  for (const PodPtr& pod : *pods) {
+    if (!IsDemand(*pod) || pod->meta.deleted) continue;
+    if (pod->meta.ns == config_.ns) ours.push_back(pod);
+    if (HasFormer() && pod->meta.ns == config_.former_ns) former.push_back(pod);
+  }
+  Keep(first, DeletePods(former, client));
   if (ours.empty() && requests_.empty()) return first;
 
   const cluster::ClusterContext around = view.around->Collect();

@@ -31,6 +31,11 @@
 {{- .Values.gpuPartitioner.migAgent.namespace | default .Release.Namespace -}}
 {{- end -}}
 
+{{- /* the namespace of placeholders and of pods that show demand */ -}}
+{{- define "nos.placeholderNamespace" -}}
+{{- (.Values.autoscaler.placeholders | default dict).namespace | default (printf "%s-placeholders" (include "nos.fullname" .)) -}}
+{{- end -}}
+
 {{- define "nos.selectorLabels" -}}
 app.kubernetes.io/name: {{ default (include "nos.name" .root) (include "nos.overrides" . | fromJson).nameOverride | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -136,7 +141,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 
 {{- /* the chart's roles and volumes use the values that the chart sets itself */ -}}
 {{- define "nos.checkAutoscaler" -}}
-{{- range $field := list "namespace" "priorityClass" "demandPriorityClass" -}}
+{{- range $field := list "namespace" "formerNamespace" "hostPorts" "priorityClass" "demandPriorityClass" -}}
 {{- if dig "placeholders" $field "" $.config -}}
 {{- fail (printf "autoscaler.config.placeholders must not set %s: the chart's roles and classes go by what it writes there itself" $field) -}}
 {{- end -}}
