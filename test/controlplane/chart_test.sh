@@ -91,6 +91,20 @@ refuse 'needs leader election' render --set operator.leaderElection.enabled=fals
 bound() { render --set autoscaler.enabled=true --set telemetry.enabled=true "$@" | grep -c 'bindAddress: 127.0.0.1:8080'; }
 expect '^6$' bound --set metrics.loopback=true
 refuse '^0$' bound
+# Metrics need a right, unless they stay within the pod, or the values say otherwise.
+secured() { render --set autoscaler.enabled=true --set telemetry.enabled=true "$@" | grep -c 'args: .*--secure-metrics'; }
+expect '^6$' secured
+expect '^6$' secured --set metrics.secure=true --set metrics.loopback=true
+refuse '^0$' secured --set metrics.secure=false
+refuse '^0$' secured --set metrics.loopback=true
+certified() { render --set autoscaler.enabled=true --set telemetry.enabled=true "$@" | grep -cE 'metrics-cert-file|secretName: cert|mountPath: /etc/nos-metrics'; }
+expect '^18$' certified --set metrics.certificateSecret=cert
+refuse '^0$' certified --set metrics.certificateSecret=cert --set metrics.secure=false
+reviewing() { render -s templates/metrics-access.yaml "$@"; }
+expect 'name: nos-mig-agent' reviewing
+expect 'nonResourceURLs: ./metrics.' reviewing
+refuse 'could not find template' reviewing --set metrics.secure=false
+refuse 'metrics.secure' render --set metrics.secure=maybe
 refuse 'needs metrics.loopback=false' render --set metrics.loopback=true --set metrics.serviceMonitor.enabled=true
 # Every component counts the memory of whole GPUs alike, whatever the profiles are.
 counted() { render -s templates/scheduler.yaml -s templates/operator.yaml "$@" | grep -c "MemoryGB: 40"; }

@@ -105,6 +105,20 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{- /* "true" if metrics are served over TLS to accounts with the right */ -}}
+{{- define "nos.secureMetrics" -}}
+{{- $secure := toString .Values.metrics.secure -}}
+{{- if or (eq $secure "true") (and (ne $secure "false") (not .Values.metrics.loopback)) -}}true{{- end -}}
+{{- end -}}
+
+{{- /* further arguments of a daemon, as the rest of a YAML list */ -}}
+{{- define "nos.metricsArgs" -}}
+{{- if include "nos.secureMetrics" . }}, --secure-metrics
+{{- if .Values.metrics.certificateSecret }}, --metrics-cert-file, /etc/nos-metrics/tls.crt, --metrics-key-file, /etc/nos-metrics/tls.key
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* every component must count the memory of whole GPUs alike for quotas */ -}}
 {{- define "nos.checkGpuMemory" -}}
 {{- if and (hasKey .from "nvidiaGpuResourceMemoryGB") (ne (int64 .from.nvidiaGpuResourceMemoryGB) (int64 .gb)) -}}
