@@ -91,6 +91,12 @@ refuse 'needs leader election' render --set operator.leaderElection.enabled=fals
 bound() { render --set autoscaler.enabled=true --set telemetry.enabled=true "$@" | grep -c 'bindAddress: 127.0.0.1:8080'; }
 expect '^6$' bound --set metrics.loopback=true
 refuse '^0$' bound
+# After a removal a Job cleans up, with rights only where the chart does not delete the namespace itself.
+hook() { render -s templates/uninstall.yaml --set autoscaler.enabled=true "$@"; }
+expect 'args: .uninstall, --namespace, '"$namespace"'.$' hook
+expect 'args: .uninstall, --namespace, '"$namespace"', --namespace, held.$' hook \
+  --set autoscaler.placeholders.namespace=held --set autoscaler.placeholders.createNamespace=false
+refuse 'could not find template' hook --set uninstall.enabled=false
 # Metrics need a right, unless they stay within the pod, or the values say otherwise.
 secured() { render --set autoscaler.enabled=true --set telemetry.enabled=true "$@" | grep -c 'args: .*--secure-metrics'; }
 expect '^6$' secured

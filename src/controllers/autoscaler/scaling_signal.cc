@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cluster/resources.h"
+#include "controllers/autoscaler/demand_kinds.h"
 #include "controllers/relocation/placeholder.h"
 #include "planning/mobility.h"
 
@@ -24,11 +25,7 @@ constexpr int kMaxShown = 500;       // pods per pool
 constexpr Duration kReadAgain = std::chrono::seconds(30);
 constexpr Duration kTryAgain = std::chrono::minutes(5);  // after a request has failed
 
-// Source: cluster-autoscaler, apis/provisioningrequest autoscaling.x-k8s.io/v1.
-const kube::Resource kRequests{"autoscaling.x-k8s.io", "v1", "provisioningrequests",
-                               "ProvisioningRequest"};
 constexpr const char* kClass = "best-effort-atomic-scale-up.autoscaling.x-k8s.io";
-const kube::Resource kTemplates{"", "v1", "podtemplates", "PodTemplate"};
 
 std::string NameOf(const std::string& pool) { return "nos-demand-" + pool; }
 
@@ -223,7 +220,7 @@ Status ScalingSignal::ShowRequest(const NodePool& pool, int count, kube::Client&
   if (known.count == count && known.shape == shape && now < known.read + kReadAgain) {
     return Status::Ok();
   }
-  const Result<Json> there = client.Get(kRequests, config_.ns, NameOf(name));
+  const Result<Json> there = client.Get(kProvisioningRequests, config_.ns, NameOf(name));
   if (!there.ok() && there.status().code() != Code::kNotFound) return there.status();
   const bool never = known.count < 0;
   known.count = -1;  // until all writes have succeeded
@@ -247,13 +244,13 @@ Status ScalingSignal::Replace(const NodePool& pool, int count, const Json& spec,
       {"kind", "PodTemplate"},
       {"metadata", meta},
       {"template", {{"metadata", {{"labels", {{kDemandOf, name}}}}}, {"spec", spec}}}};
-  NOS_RETURN_IF_ERROR(client.Create(kTemplates, config_.ns, pods).status());
+  NOS_RETURN_IF_ERROR(client.Create(kPodTemplates, config_.ns, pods).status());
   const Json set = {{"podTemplateRef", {{"name", NameOf(name)}}}, {"count", count}};
   const Json request = {{"apiVersion", "autoscaling.x-k8s.io/v1"},
                         {"kind", "ProvisioningRequest"},
                         {"metadata", meta},
                         {"spec", {{"provisioningClassName", kClass}, {"podSets", JsonArray{set}}}}};
-  Status made = client.Create(kRequests, config_.ns, request).status();
+  Status made = client.Create(kProvisioningRequests, config_.ns, request).status();
   if (made.code() != Code::kNotFound) return made;
   return Invalid(
       "spec.signal: this cluster has no ProvisioningRequests (autoscaling.x-k8s.io/v1): install "
@@ -261,7 +258,7 @@ Status ScalingSignal::Replace(const NodePool& pool, int count, const Json& spec,
 }
 
 Status ScalingSignal::DeleteRequest(const std::string& pool, kube::Client& client) {
-  for (const kube::Resource* resource : {&kRequests, &kTemplates}) {
+  for (const kube::Resource* resource : {&kProvisioningRequests, &kPodTemplates}) {
     const Status deleted = client.Delete(*resource, config_.ns, NameOf(pool));
     NOS_RETURN_IF_ERROR(Unless(Code::kNotFound, deleted));
   }
@@ -269,7 +266,7 @@ Status ScalingSignal::DeleteRequest(const std::string& pool, kube::Client& clien
 }
 
 Status ScalingSignal::FindRequests(kube::Client& client) {
-  for (const kube::Resource* resource : {&kRequests, &kTemplates}) {
+  for (const kube::Resource* resource : {&kProvisioningRequests, &kPodTemplates}) {
     if (HasFormer()) {
       NOS_ASSIGN(const std::vector<Json> former, ListDemand(*resource, config_.former_ns, client));
       for (const Json& item : former) {
