@@ -99,12 +99,13 @@ expect 'args: .uninstall, --namespace, '"$namespace"', --namespace, held.$' hook
 refuse 'could not find template' hook --set uninstall.enabled=false
 # Metrics need a right, unless they stay within the pod, or the values say otherwise.
 secured() { render --set autoscaler.enabled=true --set telemetry.enabled=true "$@" | grep -c 'args: .*--secure-metrics'; }
-expect '^6$' secured
+expect '^5$' secured # not the telemetry server's, which nos check reads
+expect '^6$' secured --set metrics.secure=true
 expect '^6$' secured --set metrics.secure=true --set metrics.loopback=true
 refuse '^0$' secured --set metrics.secure=false
 refuse '^0$' secured --set metrics.loopback=true
 certified() { render --set autoscaler.enabled=true --set telemetry.enabled=true "$@" | grep -cE 'metrics-cert-file|secretName: cert|mountPath: /etc/nos-metrics'; }
-expect '^18$' certified --set metrics.certificateSecret=cert
+expect '^18$' certified --set metrics.certificateSecret=cert --set metrics.secure=true
 refuse '^0$' certified --set metrics.certificateSecret=cert --set metrics.secure=false
 reviewing() { render -s templates/metrics-access.yaml "$@"; }
 expect 'name: nos-mig-agent' reviewing
