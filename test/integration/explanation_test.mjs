@@ -2,6 +2,7 @@
 //
 //   node explanation_test.mjs NOS
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { ask, expect, fail, file, start, stop, until, work } from './processes.mjs'
 
 const nos = process.argv[2]
@@ -20,7 +21,7 @@ const stuck = {
   'no-model': [pod('no-model', slice('9g.99gb')), 'RequestExistingProfile', /no known GPU model/],
   'too-many': [pod('too-many', slice('1g.5gb', 1000)), 'SplitPod', /^split the pod: 1000 x 1g.5gb/],
   gated: [pod('gated', slice('1g.5gb'), { spec: { schedulingGates: [{ name: 'example.com/approval' }] } }),
-    'LiftGate', /example.com\/approval/],
+    'LiftGate', /example.com\/approval/, ['get pods', 'dashboard']],  // they show the API server's condition
   selector: [pod('selector', slice('1g.5gb'), { spec: { nodeSelector: { zone: 'mars' } } }),
     'LiftConstraints', /zone=mars/],
   cpu: [pod('cpu', { ...slice('1g.5gb'), cpu: '500' }), 'AddNode', /at least 500 cpu/],
@@ -28,17 +29,17 @@ const stuck = {
     /^wait for the end of pod stuck\/holder on node node-1/],
   cordoned: [pod('cordoned', slice('1g.5gb'), on('node-3')), 'LiftConstraints', /^uncordon node node-3/],
   volume: [pod('volume', slice('1g.5gb'), { spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'absent' } }] } }),
-    'LiftConstraints', /absent/],
+    'LiftConstraints', /absent/, ['plan', 'Event SliceReservationExpired']],  // plans do not look at volumes
   quota: [{ ...pod('quota', slice('3g.20gb')), metadata: { name: 'quota', namespace: 'limited' } },
     'RaiseQuota', /^raise max of nos.nebuly.com\/gpu-memory in elastic quota limited\/small/],
   gang: [pod('gang', slice('1g.5gb'), { spec: { schedulingGroup: { podGroupName: 'trio' } } }),
-    'CompleteGang', /stuck\/trio/],
+    'CompleteGang', /stuck\/trio/, ['PodScheduled', 'dashboard', 'Event FailedScheduling']],  // the reason says it
   daemon: [pod('daemon', slice('7g.40gb'), {
     metadata: { ownerReferences: [{ apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'd', uid: 'd', controller: true }] },
     spec: { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [
       { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['node-1'] }] }] } } } } }),
     'WaitForPods', /pod stuck\/holder on node node-1/],
-  whole: [pod('whole', { 'nvidia.com/gpu': '1' }, on('node-1')), 'WaitForPods', /pod stuck\/holder on node node-1/],
+  whole: [pod('whole', { 'nvidia.com/gpu': '1' }, on('node-1')), 'AddNode', /at least 1 nvidia.com\/gpu/],
   shares: [pod('shares', { 'nvidia.com/gpu-10gb': '1' }), 'AddNode', /gpu-partitioning|10gb/],
 }
 const objects = [
@@ -55,14 +56,12 @@ const run = (...args) => {
 }
 
 file('objects.yaml', objects.map((object) => JSON.stringify(object)).join('\n---\n'))
-start('sandbox', nos, ['sandbox', '--nodes', '3', '--gpus', '1', '--model', 'A100-40GB', '--speed', '5',
+start('sandbox', nos, ['sandbox', '--nodes', '3', '--gpus', '1', '--model', 'A100-40GB', '--speed', '10',
   '--workload', file('objects.yaml'), '--dashboard-port', '0', '--kubeconfig', file('kubeconfig')])
 let api, dashboard
 await until('the sandbox runs', async () => {
-  const { readFileSync } = await import('node:fs')
   const log = readFileSync(`${work}/sandbox.log`, 'utf8')
   dashboard = log.match(/^dashboard: (http\S+)\/$/m)?.[1]
-  api = log.match(/(http:\/\/127\.0\.0\.1:\d+)\b(?!.*dashboard)/)?.[1]
   const config = (() => { try { return readFileSync(file('kubeconfig'), 'utf8') } catch { return '' } })()
   api = config.match(/server: (\S+)/)?.[1]
   return api !== undefined && dashboard !== undefined || log.slice(-200)
@@ -112,11 +111,10 @@ for (const [name, [object, code, pattern, silent = []]] of Object.entries(stuck)
   if (planned) said.plan = planned.remedy
   said['get pods'] = remedyIn(JSON.parse(run('get', 'pods', name, '-n', namespace, '-o', 'json')))
   said.dashboard = remedyIn(JSON.parse((await ask('GET', `${dashboard}/api/v1/workloads/${namespace}/${name}`)).body))
-  const written = JSON.stringify(await get(`${path}/${name}`))
   const whatIf = await ask('POST', `${dashboard}/api/v1/what-if`, {
     body: JSON.stringify({ pod: JSON.stringify({ ...object, metadata: { ...object.metadata, name: `${name}-2` } }) }),
-    headers: { 'content-type': 'application/json' } })
-  if (written && whatIf.code === 200) said['what-if'] = textsIn(JSON.parse(whatIf.body)).find((text) => text.startsWith('remedy: '))?.slice(8)
+    headers: { 'content-type': 'application/json', 'x-nos-csrf': '1' } })
+  if (whatIf.code === 200) said['what-if'] = textsIn(JSON.parse(whatIf.body)).find((text) => text.startsWith('remedy: '))?.slice(8)
   if (process.env.VERBOSE) console.log(name, JSON.stringify(said, null, 1), why.remedy, whatIf.code, whatIf.body.slice(0, 300))
   if (why.remedyCode !== code) faults.push(`${name}: code ${why.remedyCode}`)
   if (!pattern.test(why.remedy)) faults.push(`${name}: ${why.remedy}`)
