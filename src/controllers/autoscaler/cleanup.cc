@@ -125,7 +125,10 @@ class CleanUpRun {
     }
     for (const Json& item : list->items) {
       const std::string name(FindString(item, "metadata", "name"));
-      if (Find(item, "metadata", "deletionTimestamp") != nullptr) continue;
+      // Nothing is deleted on the word of the selector alone.
+      const bool ours = FindString(item, "metadata", "namespace") == ns &&
+                        Find(item, "metadata", "labels", label) != nullptr;
+      if (!ours || Find(item, "metadata", "deletionTimestamp") != nullptr) continue;
       const std::string what = fmt::format("{} {}/{}", kind.kind, ns, name);
       if (!options_.dry_run) {
         const Json precondition = {
