@@ -171,7 +171,7 @@ TEST_F(WriteTest, LimitsBecomeRequests) {
       "image":"i","resources":{"limits":{"nvidia.com/gpu":1,"cpu":"1"}}}]}})");
   ASSERT_EQ(pod.code, 201) << WriteJson(pod.body);
   const Json& container = Find(pod.body, "spec", "containers")->at(0);
-  EXPECT_EQ(*Find(container, "resources", "requests", "nvidia.com/gpu"), 1);
+  EXPECT_EQ(FindString(container, "resources", "requests", "nvidia.com/gpu"), "1");
   EXPECT_EQ(FindString(container, "resources", "requests", "cpu"), "1");
 }
 
@@ -223,11 +223,11 @@ TEST_F(WriteTest, ObjectsAreBoundedInSizeDepthAndNumber) {
 
 TEST_F(WriteTest, RefusesUnsupportedSubresourcesWithClearMessage) {
   AddPod("a");
-  const auto logs = Get(kPodsPath + std::string("/a/log"));
+  const auto logs = Get(kPodsPath + std::string("/a/ephemeralcontainers"));
   EXPECT_EQ(logs.code, 404);
   EXPECT_EQ(FindString(logs.body, "message"),
-            "this simulated API server does not serve pods/log: it stores objects and runs no "
-            "containers and no controllers");
+            "this simulated API server does not serve pods/ephemeralcontainers: it stores "
+            "objects and runs no containers and no controllers");
   EXPECT_EQ(FindString(logs.body, "details", "name"), "a");
   EXPECT_EQ(FindString(logs.body, "details", "kind"), "pods");
 }
