@@ -175,6 +175,20 @@ TEST_F(WriteTest, LimitsBecomeRequests) {
   EXPECT_EQ(FindString(container, "resources", "requests", "cpu"), "1");
 }
 
+TEST_F(WriteTest, ServicesGetAnAddressAndKeepIt) {
+  const std::string services = "/api/v1/namespaces/default/services";
+  const std::string spec = R"("spec":{"ports":[{"port":80}]})";
+  const auto a = Post(services, R"({"metadata":{"name":"a"},)" + spec + "}");
+  const auto b = Post(services, R"({"metadata":{"name":"b"},)" + spec + "}");
+  const std::string_view address = FindString(a.body, "spec", "clusterIP");
+  EXPECT_TRUE(address.starts_with("10.")) << WriteJson(a.body);
+  EXPECT_NE(address, FindString(b.body, "spec", "clusterIP"));
+  const auto put = Put(services + "/a", FromText(R"({"metadata":{"name":"a"},)" + spec + "}"));
+  EXPECT_EQ(FindString(put.body, "spec", "clusterIP"), address);
+  const auto none = Post(services, R"({"metadata":{"name":"c"},"spec":{"clusterIP":"None"}})");
+  EXPECT_EQ(FindString(none.body, "spec", "clusterIP"), "None");
+}
+
 TEST_F(WriteTest, BothEventGroupsShareOneCollection) {
   const std::string core = "/api/v1/namespaces/default/events";
   const std::string renamed = "/apis/events.k8s.io/v1/namespaces/default/events";
