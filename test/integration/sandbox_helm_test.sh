@@ -58,12 +58,12 @@ expect() {
 chart=$root/deploy/helm/nos
 deployments=/apis/apps/v1/namespaces/nos-system/deployments
 expect 'STATUS: deployed' h install nos "$chart" --create-namespace --wait --timeout 4m
-expect '^nos +nos-system +1 +.* deployed' h list
+expect '^nos[[:space:]]+nos-system[[:space:]]+1[[:space:]].*deployed' h list
 expect '"availableReplicas":' get $deployments/nos-gpu-partitioner
 expect '"desiredNumberScheduled":2' get /apis/apps/v1/namespaces/nos-system/daemonsets
 expect 'STATUS: deployed' h upgrade nos "$chart" --reuse-values --set scheduler.replicaCount=1 --wait --timeout 4m
 expect '"availableReplicas":1' get $deployments/nos-scheduler
-expect '^2 .*deployed' h history nos
+expect '^2[[:space:]].*deployed' h history nos
 expect 'REVISION: 2' h status nos
 expect 'Rollback was a success' h rollback nos 1 --wait --timeout 4m
 expect 'kind: Deployment' h get manifest nos
@@ -73,5 +73,5 @@ expect '"items":\[\]' get '/api/v1/namespaces/nos-system/pods'
 # A quota that teams have written must survive the chart.
 expect 'HTTP/1.1 200' get /apis/nos.nebuly.com/v1alpha1/elasticquotas
 out=$(h list 2>&1)
-grep -q '^nos ' <<< "$out" && fail "helm list after uninstall"
+grep -q '^nos[[:space:]]' <<< "$out" && fail "helm list after uninstall"
 echo "passed with $("$helm" version --short)"
