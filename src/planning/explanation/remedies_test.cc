@@ -109,6 +109,17 @@ TEST(RemedyTest, UncordonIncludesRemovalOfCordonTaint) {
   EXPECT_EQ(First(cluster).remedy, "uncordon node a: it has room");
 }
 
+TEST(RemedyTest, SuggestsLargerProfileOfExistingGpus) {
+  ClusterBuilder cluster;
+  cluster.Node("a", kA100Big, {""});
+  cluster.Pod("p", {"1g.5gb"});
+  const PodOutcome outcome = First(cluster);
+  EXPECT_EQ(outcome.remedy_code, remedies::kRequestExistingProfile);
+  EXPECT_EQ(outcome.remedy,
+            "request nvidia.com/mig-1g.10gb instead of nvidia.com/mig-1g.5gb: no GPU of this "
+            "cluster has 1g.5gb, and A100-80GB has 1g.10gb");
+}
+
 TEST(RemedyTest, SuggestsAdvertisedNameOfProfile) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100Big, {""});
