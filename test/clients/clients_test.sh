@@ -45,7 +45,7 @@ prepare_python() {
   once "$folder" python3 -m pip install --quiet --disable-pip-version-check --target . -r "$here/requirements.txt"
   run=(env PYTHONPATH="$folder" PYTHONDONTWRITEBYTECODE=1 python3 "$here/client_test.py")
 }
-build_go() { (cd "$here" && "$go" build -o "$OLDPWD/client_test" .); }
+build_go() { (cd "$here" && "$go" build -trimpath -o "$OLDPWD/client_test" .); }
 prepare_go() {
   go=$(command -v go || echo /usr/local/go/bin/go)
   [ -x "$go" ] || skip "no Go on this machine"

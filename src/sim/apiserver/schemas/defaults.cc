@@ -241,7 +241,9 @@ void DefaultDefinition(Json& definition) {
 
 void DefaultDeviceRequest(JsonObject& request) {
   DefaultText(request, "allocationMode", "ExactCount");
-  if (request["allocationMode"] == "ExactCount") Default(request, "count", 1);
+  // Protobuf writes an absent count as 0.
+  const bool exact = request["allocationMode"] == "ExactCount";
+  if (exact && (IsAbsent(request, "count") || request["count"] == 0)) request["count"] = 1;
   ForEach(request, "tolerations",
           [](JsonObject& toleration) { DefaultText(toleration, "operator", "Equal"); });
 }
