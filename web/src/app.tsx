@@ -6,7 +6,7 @@ import { Live } from "./api/live";
 import type { Session } from "./api/types";
 import { newBuild, reloadIfNew } from "./lib/build";
 import { ClusterContext, OverviewContext, SinceContext, useFirstData, useLoadedOverview, useResource, type Cluster } from "./lib/data";
-import { pages, useRoute, type Page, type Route } from "./lib/route";
+import { useRoute, type Page, type Route } from "./lib/route";
 import { loadPalette } from "./ui/launcher";
 import { Shell } from "./ui/shell";
 import { SignIn } from "./ui/signin";
@@ -19,10 +19,12 @@ const files: Record<Page, () => Promise<View>> = {
   workloads: () => import("./pages/workloads"),
   decisions: () => import("./pages/decisions"),
   quotas: () => import("./pages/quotas"),
+  team: () => import("./pages/team"),
   pools: () => import("./pages/pools"),
   "what-if": () => import("./pages/whatif"),
+  wall: () => import("./pages/wall"),
 };
-const views = Object.fromEntries(pages.map((page) => [page, lazy(files[page])])) as Record<
+const views = Object.fromEntries(Object.entries(files).map(([page, file]) => [page, lazy(file)])) as Record<
   Page, React.LazyExoticComponent<() => ReactNode>
 >;
 
@@ -31,7 +33,7 @@ function useAllFiles(): void {
   useEffect(() => {
     const load = (): void => {
       // A page that is opened before its file has come reports the failure itself.
-      for (const file of [...pages.map((page) => files[page]), loadPalette]) file().catch(() => undefined);
+      for (const file of [...Object.values(files), loadPalette]) file().catch(() => undefined);
     };
     const timer = setTimeout(load, 1000);
     return () => clearTimeout(timer);
@@ -90,15 +92,16 @@ function Pages({ cluster, route: { page } }: { cluster: Cluster; route: Route })
   const outdated = useNewBuild(cluster.live, page === "what-if");
   useAllFiles();
   const View = views[page];
+  const content = (
+    <Boundary key={page}>
+      <Suspense fallback={<Loading what="the page" />}>{since === undefined ? <Loading what="the page" /> : <View />}</Suspense>
+    </Boundary>
+  );
   return (
     <ClusterContext value={cluster}>
       <OverviewContext value={overview}>
         <SinceContext value={since}>
-          <Shell page={page} outdated={outdated}>
-            <Boundary key={page}>
-              <Suspense fallback={<Loading what="the page" />}>{since === undefined ? <Loading what="the page" /> : <View />}</Suspense>
-            </Boundary>
-          </Shell>
+          {page === "wall" ? content : <Shell page={page} outdated={outdated}>{content}</Shell>}
         </SinceContext>
       </OverviewContext>
     </ClusterContext>
@@ -107,7 +110,8 @@ function Pages({ cluster, route: { page } }: { cluster: Cluster; route: Route })
 
 /**
  * After a reconnection the server may be a newer one: then the page loads again, its state is in the address. `keeps`:
- * the page has text of the user, so it is only said. Returns whether that is to be said.
+ * the page has text of the user, so it is only said; so is a newer page that loading again did not bring, because a cache
+ * between keeps the old one. Returns whether that is to be said.
  */
 function useNewBuild(live: Live, keeps: boolean): boolean {
   const [outdated, setOutdated] = useState(false);
@@ -116,8 +120,10 @@ function useNewBuild(live: Live, keeps: boolean): boolean {
   useEffect(
     () =>
       live.on("reconnected", () => {
-        if (kept.current) void newBuild().then((there) => setOutdated(there !== ""));
-        else void reloadIfNew();
+        void newBuild().then(async (there) => {
+          if (there !== "" && !kept.current && (await reloadIfNew())) return;
+          setOutdated(there !== "");
+        });
       }),
     [live],
   );

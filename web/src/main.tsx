@@ -11,6 +11,7 @@ import "./styles/lists.css";
 import "./styles/pages.css";
 import "./styles/panels.css";
 import "./styles/palette.css";
+import "./styles/wall.css";
 
 goBack();
 startTheme();

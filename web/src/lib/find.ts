@@ -123,7 +123,7 @@ export function namespaceEntries(gpus: Gpus | undefined, quotas: readonly Quota[
   for (const quota of quotas) {
     for (const name of quota.namespaces) notes.set(name, `${quota.type} ${quota.namespace}/${quota.name}`);
   }
-  return [...notes].sort(([a], [b]) => compareNames(a, b)).map(([name, note]) => entryOf("namespace", name, note, href("workloads", { ns: name })));
+  return [...notes].sort(([a], [b]) => compareNames(a, b)).map(([name, note]) => entryOf("namespace", name, note, href("team", { ns: name })));
 }
 
 export function podEntries(pods: readonly Pod[]): Entry[] {

@@ -2,8 +2,10 @@
 // work behind any path. "#/map?at=1763760000000&by=team".
 import { useSyncExternalStore } from "react";
 
-export const pages = ["overview", "map", "workloads", "decisions", "quotas", "pools", "what-if"] as const;
-export type Page = (typeof pages)[number];
+export const pages = ["overview", "map", "workloads", "decisions", "quotas", "team", "pools", "what-if"] as const;
+/** Beside those of the navigation: the wall. */
+const all = [...pages, "wall"] as const;
+export type Page = (typeof all)[number];
 
 export interface Route {
   page: Page;
@@ -16,7 +18,7 @@ const lasting = ["cluster", "ns", "range", "from", "to"] as const;
 export function parse(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#/, "").split("?", 2);
   const name = path.replace(/^\//, "");
-  const page = pages.find((each) => each === name) ?? "overview";
+  const page = all.find((each) => each === name) ?? "overview";
   const params: Record<string, string> = {};
   for (const [key, value] of new URLSearchParams(query)) {
     if (value) params[key] = value;

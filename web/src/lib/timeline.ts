@@ -63,7 +63,7 @@ function ofDecision(pod: PodDetail, decision: Decision): Step[] {
   return decision.took_ms === undefined ? [planned] : [planned, step("slice", doneAt(decision), "Slice created", `${made || "the layout"} on ${where}`, link)];
 }
 
-/** Of the same moment and kind: an Event and the record of the pod report the same. */
+/** Milliseconds within which an Event and the record of the pod report the same. */
 const near = 15_000;
 
 /** Oldest first. `decisions`: those that name the pod, as far as they are known. */

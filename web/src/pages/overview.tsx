@@ -7,16 +7,16 @@ import { partsOf } from "../lib/capacity";
 import { loadPending, useBeat, useCluster, useEvent, useGpus, useNow, useOverview, useRange, useResource, type Resource } from "../lib/data";
 import { ago, clock, count, counted, duration, percent } from "../lib/format";
 import { madeAt, withDecision } from "../lib/layouts";
-import { stem } from "../lib/pods";
 import { href } from "../lib/route";
 import { useSeries } from "../lib/series";
 import { storiesOf, type Story } from "../lib/stories";
 import { teamsCsv, waitsCsv } from "../lib/tables";
 import { gigabytesOfGpu, inGpus, isUnmet, subjectOf, teamsOf, type Team } from "../lib/teams";
-import { groupCauses, groupWaiting, type WaitGroup } from "../lib/waiting";
+import { groupCauses, groupWaiting } from "../lib/waiting";
 import { shortProduct } from "../map/cells";
 import { MiniMap } from "../map/minimap";
 import { Chart, type Line } from "../ui/chart";
+import { Figure } from "../ui/figure";
 import { Icon } from "../ui/icons";
 import { Meter } from "../ui/panel";
 import { CsvButton } from "../ui/save";
@@ -24,11 +24,10 @@ import { QuotaBar } from "../ui/quotabar";
 import { staleAfter } from "../ui/shell";
 import { Spark } from "../ui/spark";
 import { Empty, Loaded } from "../ui/states";
+import { stuckAfter, WaitRow } from "../ui/waitrow";
 import { useWide } from "../lib/wide";
 
 const hour = 3_600_000;
-/** A pod that waits for longer needs somebody's attention. */
-const stuckAfter = 10 * 60_000;
 
 export default function OverviewPage(): ReactNode {
   const overview = useOverview();
@@ -203,26 +202,6 @@ function Capacity({ overview }: { overview: Overview }): ReactNode {
   );
 }
 
-interface FigureProps {
-  name: string;
-  value: string;
-  note: string;
-  more?: string;
-  href?: string;
-  tone?: string;
-}
-
-function Figure({ name, value, note, more, href: link, tone }: FigureProps): ReactNode {
-  return (
-    <div className="figure" data-tone={tone}>
-      <div className="figure-name">{link ? <a href={link}>{name}</a> : name}</div>
-      <div className="figure-value">{value}</div>
-      <div className="figure-note">{note}</div>
-      {more && <div className="figure-note figure-more">{more}</div>}
-    </div>
-  );
-}
-
 const metrics = ["allocated", "used", "idle", "fragmented", "stranded", "seconds_to_slice"] as const;
 /** Round steps of an axis in seconds. */
 const spans = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400];
@@ -371,14 +350,6 @@ function failures(decisions: readonly Decision[], now: number): Item[] {
 
 /* Who waits, and why. */
 
-const waitLink = (group: WaitGroup): string =>
-  href("workloads", {
-    state: "pending",
-    ...(group.job
-      ? { ns: group.namespace, job: group.job }
-      : group.pods.length > 1 ? { ns: group.namespace, q: stem(group.pods[0]!.name) } : { pod: `${group.namespace}/${group.name}` }),
-  });
-
 /** A list as short as that leaves room for a chart. */
 const groupsBesideChart = 6;
 
@@ -415,29 +386,6 @@ function Waiting({ pending }: { pending: Resource<Pod[]> }): ReactNode {
         />
       )}
     </Answer>
-  );
-}
-
-function WaitRow({ group, now }: { group: WaitGroup; now: number }): ReactNode {
-  const { cause } = group;
-  const age = now - group.since;
-  return (
-    <li>
-      <div className="line-head">
-        <a className="ellipsis" href={waitLink(group)}>{group.namespace}/{group.name}</a>
-        {group.pods.length > 1 && <span className="tag">{counted(group.pods.length, "pod")}</span>}
-        <span className="tag">{group.wanted}</span>
-        <span className={age > stuckAfter ? "warn-text nowrap strong" : "muted nowrap"}>{duration(age / 1000)}</span>
-      </div>
-      <div className="clamp" title={cause.reason}>
-        <strong>{cause.title}</strong> <span className="muted">{cause.remedy || cause.reason}</span>
-      </div>
-      {group.estimate !== null && (
-        <div className="muted small">
-          {group.estimate <= now ? "expected to start any moment" : `first start expected at ${clock(group.estimate, now, false)}`}
-        </div>
-      )}
-    </li>
   );
 }
 

@@ -3,13 +3,11 @@ import { lazy, Suspense, useEffect, useMemo, useState, type ReactNode } from "re
 import { Button } from "react-aria-components";
 import type { Entry } from "../lib/find";
 import { Icon } from "./icons";
+import { isTyping } from "./typing";
 
 const load = (): Promise<typeof import("./palette")> => import("./palette");
 const Palette = lazy(load);
 export const loadPalette = load;
-
-const isText = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && (target.isContentEditable || target.matches("input:not([type=range]):not([type=checkbox]), textarea, select"));
 
 const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
 
@@ -18,7 +16,7 @@ export function Launcher({ actions = none }: { actions?: readonly Entry[] }): Re
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       const control = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k";
-      const slash = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey && !isText(event.target);
+      const slash = event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey && !isTyping(event.target);
       if ((!control && !slash) || document.querySelector("[role=dialog], [role=alertdialog]")) return;
       event.preventDefault();
       setOpen(true);

@@ -15,6 +15,7 @@ import { titles } from "./titles";
 const meanings: Record<(typeof pages)[number], string> = {
   overview: "summary use attention", map: "nodes slots heat replay history", workloads: "pods jobs queues pending waiting",
   decisions: "plans evictions preemption reclaim repartitioning scale", quotas: "elastic quota min max borrow lend",
+  team: "namespace mine my pods gpus quota",
   pools: "autoscaler nodes price cost", "what-if": "simulate submit try",
 };
 
@@ -29,7 +30,7 @@ interface Names {
   at: number;
   gpus: Gpus | undefined;
   quotas: Quota[];
-  /** What could not be loaded, and why. */
+  /** Why nodes and GPUs could not be loaded; empty if they were. */
   missing: string;
 }
 

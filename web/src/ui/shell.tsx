@@ -3,10 +3,13 @@ import { useContext, useEffect, useSyncExternalStore, type ReactNode } from "rea
 import { Button } from "react-aria-components";
 import { signOut } from "../api/client";
 import { SinceContext, useAt, useCluster, useNow, useRange } from "../lib/data";
+import { entryOf, type Entry } from "../lib/find";
 import { ago, clock, duration } from "../lib/format";
 import { automatic, longestAuto, ranges } from "../lib/range";
 import { href, pages, setParams, useRoute, type Page } from "../lib/route";
 import { setTheme, useTheme, type Theme } from "../lib/theme";
+import { openWall } from "../lib/wall";
+import { isTyping } from "./typing";
 import { Choice, IconButton, type Option } from "./controls";
 import { Icon } from "./icons";
 import { Launcher } from "./launcher";
@@ -14,8 +17,29 @@ import { ShareButton } from "./share";
 import { titles } from "./titles";
 import { Unasked } from "./unasked";
 
+const actions: readonly Entry[] = [
+  { ...entryOf("action", "Wall mode", "large figures that take turns, without controls · w", "", ["full screen tv kiosk"]), link: undefined, run: openWall },
+  ...(["light", "dark", "system"] as const).map((theme) => ({
+    ...entryOf("action", theme === "system" ? "Colours as the system has them" : `${theme === "dark" ? "Dark" : "Light"} colours`, "", "", ["theme mode"]),
+    link: undefined, run: () => setTheme(theme),
+  })),
+];
+
+/** The key w opens the wall. */
+function useWallKey(): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key !== "w" || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (!document.querySelector("[role=dialog], [role=alertdialog], [role=listbox], [role=menu]")) openWall();
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, []);
+}
+
 export function Shell({ page, outdated, children }: { page: Page; outdated: boolean; children: ReactNode }): ReactNode {
   const { name, session } = useCluster();
+  useWallKey();
   useEffect(() => {
     document.title = `${titles[page]} · ${name} · nos`;
   }, [page, name]);
@@ -46,7 +70,7 @@ export function Shell({ page, outdated, children }: { page: Page; outdated: bool
       <header className="top">
         <h1>{titles[page]}</h1>
         <div className="top-tools">
-          <Launcher />
+          <Launcher actions={actions} />
           <Where page={page} />
           <Freshness />
           <ShareButton />
@@ -57,7 +81,7 @@ export function Shell({ page, outdated, children }: { page: Page; outdated: bool
         <Unasked />
         {outdated && (
           <p className="notice row" role="status">
-            <span className="grow">The server has a newer version of this page. Reloading it clears the text below.</span>
+            <span className="grow">The server has a newer version of this page.{page === "what-if" && " Reloading it clears what was written as YAML; the form stays."}</span>
             <Button className="button small" onPress={() => window.location.reload()}>Reload</Button>
           </p>
         )}
@@ -154,7 +178,7 @@ export function speedText(speed: number): string {
 /** Three reporting intervals of ten seconds: older data is shown as outdated. */
 export const staleAfter = 30_000;
 
-function Freshness(): ReactNode {
+export function Freshness(): ReactNode {
   const { live } = useCluster();
   const at = useAt();
   const now = useNow();

@@ -6,6 +6,8 @@ export const titles: Record<Page, string> = {
   workloads: "Workloads",
   decisions: "Decisions",
   quotas: "Quotas",
+  team: "Team",
   pools: "Pools",
   "what-if": "What if",
+  wall: "Wall",
 };

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { Workloads } from "../../src/api/types";
 import { expectAccessible, open, picture, realUrl, settled, unable, useBrowser } from "./browser";
 
-/** What the button saves: its name and content. */
+/** The file that the button saves: its name and content. */
 async function saved(page: Page, press: () => Promise<void>): Promise<{ name: string; content: Buffer }> {
   const coming = page.waitForEvent("download");
   await press();
