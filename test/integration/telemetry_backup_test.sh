@@ -30,6 +30,7 @@ EOT
 
 # start: the server answers when this returns.
 start() {
+  : >"$work/log" # of the server before
   "$nos" telemetry --sandbox --config "$config" >"$work/log" 2>&1 &
   server=$!
   until grep -q 'port=' "$work/log"; do
