@@ -29,7 +29,7 @@ trap end EXIT
 render() {
   "$helm" template nos "$chart" -n "$namespace" --kube-version 1.28.0 \
     --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true \
-    --set autoscaler.enabled=true "${@:2}" >"$work/$1" || fail "render"
+    --set autoscaler.enabled=true --set autoscaler.placeholders.namespace="$namespace" "${@:2}" >"$work/$1" || fail "render"
 }
 dry_run() { k apply --server-side --dry-run=server --validate=strict -f "$work/$1"; }
 
