@@ -298,7 +298,7 @@ if grep -l forbidden "$work"/autoscaler-*.log; then fail "a permission is missin
 # devices are not served by default.
 unasked='patch events|create leases|(get|update) machinepools/scale|watch (podgroups|workloads|devicetaintrules|(composite)?elasticquotas)'
 needless=$(comm -23 \
-  <({ granted clusterrole/nos-autoscaler; granted role/nos-autoscaler; granted role/nos-autoscaler-former-places
+  <({ granted clusterrole/nos-autoscaler; granted role/nos-autoscaler; granted role/nos-autoscaler-former
     granted role/nos-autoscaler-places nos-placeholders; } | sort -u) \
   <(used nos-autoscaler) | grep -vxE "$unasked")
 [ -z "$needless" ] || fail "granted by the chart, and never asked for: $needless"

@@ -96,8 +96,8 @@ extra=(--set-json 'extraEnv=[{"name":"ALL","value":"1"}]'
   --set-json 'extraVolumes=[{"name":"all","emptyDir":{}}]'
   --set-json 'extraVolumeMounts=[{"name":"all","mountPath":"/all"}]')
 everywhere() { render "${all[@]}" "${extra[@]}"; }
-expect '^6$' count 'name: ALL$' everywhere
-expect '^6$' count 'mountPath: /all$' everywhere
+expect '^7$' count 'name: ALL$' everywhere
+expect '^7$' count 'mountPath: /all$' everywhere
 whole() { everywhere | dry_run; }
 expect 'serverside-applied' whole
 for daemon in $daemons; do

@@ -61,7 +61,7 @@ expect_no insecureSkipVerify cat "$work/verified"
 expect 'serverName: nos-metrics' cat "$work/verified"
 render open --set metrics.secure=false
 expect 'serverside-applied' dry_run open
-expect_no 'bearerToken|https' cat "$work/open"
+expect_no 'bearerToken|scheme: https' cat "$work/open"
 sed 's/interval:/often:/' "$work/plain" >"$work/unknown"
 refuse 'often: field not declared in schema' dry_run unknown
 sed 's/interval: 15s/interval: soon/' "$work/plain" >"$work/soon"

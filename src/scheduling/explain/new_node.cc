@@ -143,9 +143,9 @@ Remedy SliceDemand::ForNoNode(const cluster::Pod& pod,
                     [](const Request& request) { return cluster::ResourceName(request.first); });
   if (slices_.empty()) return AddNode(node, {});
   if (auto impossible = Impossible()) return *std::move(impossible);
-  if (auto larger = LargerProfile()) return *std::move(larger);
   for (const auto& model : catalogue_.models()) {
     if (!Suits(*model) || GpusFor(*model) > kMaxGpusOfNode) continue;
+    if (auto larger = LargerProfile()) return *std::move(larger);
     return AddNode(node, {fmt::format("GPUs for {} such as {}", Text(), model->name())});
   }
   if (auto shared = SharedNode(node)) return *std::move(shared);
