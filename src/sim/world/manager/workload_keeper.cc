@@ -317,7 +317,7 @@ Status WorkloadKeeper::Create(const WorkloadObject& self, const kube::Resource& 
     log_.Note(name_,
               fmt::format("creates {} {} for {} {}", creation.resource->kind,
                           FindString(*created, "metadata", "name"), owner.kind, self.meta.name));
-    return Status::Ok();
+    return DeleteIfOrphaned(self, owner, *creation.resource, *created);
   }
   const Status& why = created.status();
   // Claims of volumes stay when their pods go, and a revision may come from an earlier attempt.
@@ -326,6 +326,19 @@ Status WorkloadKeeper::Create(const WorkloadObject& self, const kube::Resource& 
   if (why.code() == Code::kAlreadyExists && stays) return Status::Ok();
   Complain(self, owner, why);
   return why;
+}
+
+// A client may have deleted the owner since the caches were read. A deletion from now on finds the
+// new object among the owner's dependents.
+Status WorkloadKeeper::DeleteIfOrphaned(const WorkloadObject& self, const kube::Resource& owner,
+                                        const kube::Resource& resource, const Json& created) {
+  const auto live = client_.Get(owner, self.meta.ns, self.meta.name);
+  if (!live.ok() && live.status().code() != Code::kNotFound) return live.status();
+  if (live.ok() && FindString(*live, "metadata", "uid") == self.meta.uid) return Status::Ok();
+  const std::string uid(FindString(created, "metadata", "uid"));
+  return Forgive(client_.Delete(resource, self.meta.ns,
+                                std::string(FindString(created, "metadata", "name")),
+                                Precondition(uid)));
 }
 
 Status WorkloadKeeper::WriteStatus(Kind kind, const WorkloadObject& self,

@@ -76,6 +76,8 @@ class WorkloadKeeper final : public Actor {
   Status CarryOut(Kind kind, const WorkloadObject& self, const WorkloadPlan& plan);
   Status Create(const WorkloadObject& self, const kube::Resource& owner,
                 const WorkloadPlan::Creation& creation);
+  Status DeleteIfOrphaned(const WorkloadObject& self, const kube::Resource& owner,
+                          const kube::Resource& resource, const Json& created);
   Status WriteStatus(Kind kind, const WorkloadObject& self, const JsonObject& status);
   void Complain(const WorkloadObject& self, const kube::Resource& resource, const Status& why);
 

@@ -196,6 +196,36 @@ TEST_F(WorkloadKeeperTest, ADeploymentMakesAReplicaSetWhichMakesPods) {
   EXPECT_EQ(RevisionOf(kDeployments), "1");
 }
 
+// Deletes the Deployment "a" just before the controllers create its ReplicaSet.
+class DeletesOwner final : public kube::Transport {
+ public:
+  explicit DeletesOwner(ApiServer& server) : server_(server) {}
+  Result<kube::ApiResponse> Do(const kube::ApiRequest& request) override {
+    if (request.method == "POST" && request.path.ends_with("/replicasets")) {
+      kube::Client client(server_);
+      EXPECT_TRUE(client.Delete(kDeployments, "default", "a", JsonObject()).ok());
+    }
+    return server_.Do(request);
+  }
+  Result<std::unique_ptr<kube::WatchStream>> Watch(const kube::ApiRequest& request) override {
+    return server_.Watch(request);
+  }
+
+ private:
+  ApiServer& server_;
+};
+
+TEST_F(WorkloadKeeperTest, NothingIsMadeForAnOwnerThatIsGone) {
+  DeletesOwner api(server_);
+  WorkloadKeeper keeper(api, clock_, log_);
+  CreateApp(kDeployments, R"(,"replicas":3)");
+  while (keeper.Step()) {
+  }
+  EXPECT_TRUE(Items(kDeployments).empty());
+  EXPECT_TRUE(Items(kReplicaSets).empty());
+  EXPECT_TRUE(Pods().empty());
+}
+
 TEST_F(WorkloadKeeperTest, TheScaleSubresourceChangesTheNumberOfPods) {
   CreateApp(kDeployments, R"(,"replicas":1)");
   Run();
