@@ -272,7 +272,7 @@ hint gpuPartitioner.migAgent.mps.enable gpuPartitioner.migAgent.mps.enabled
 hint operator.resource operator.resources
 hint nos-operator.replicaCounts nos-operator.replicaCount
 hint clusterInfoExporter.config.endpiont clusterInfoExporter.config.endpoint
-refuse 'unknown value metrics.abc; known there: dashboards, labels, loopback, prometheusRule, serviceMonitor' render --set metrics.abc=1
+refuse 'unknown value metrics.abc; known there: certificateSecret, dashboards, labels, loopback, prometheusRule, secure, serverName, serviceMonitor' render --set metrics.abc=1
 two() { render --set operator.enable=1,telemetry.enable=1 2>&1 | grep -c 'unknown value'; }
 expect '^2$' two
 
