@@ -40,7 +40,7 @@ export default defineConfig({
           name: "browser",
           include: ["test/browser/**/*.test.ts"],
           environment: "node",
-          testTimeout: 60_000,
+          testTimeout: 180_000,
           hookTimeout: 120_000,
           // One Chromium at a time.
           poolOptions: { forks: { singleFork: true } },

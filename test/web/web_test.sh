@@ -22,7 +22,7 @@ esac
 # The pages of the real server, on a running sandbox.
 scratch=$(mktemp -d)
 : >"$scratch/out"
-TMPDIR=$scratch "$3" sandbox --nodes 3 --gpus 4 --speed 20 --for 6000 >"$scratch/out" 2>&1 &
+TMPDIR=$scratch "$3" sandbox --nodes 3 --gpus 4 --speed 20 --for 18000 >"$scratch/out" 2>&1 &
 sandbox=$!
 trap 'kill "$sandbox" 2>/dev/null; wait "$sandbox" 2>/dev/null; rm -rf "$scratch"' EXIT
 url=
