@@ -86,8 +86,8 @@ Result<std::vector<StoreCheck>> CheckUsable(const std::string& copy,
   return checks;
 }
 
-// "telemetry.db.before-20261129T085500Z", or with "-2" and so on at its end if a restore of the same
-// second has that name. The caller holds the lock of the store, so the name stays free.
+// "telemetry.db.before-20261129T085500Z", or with "-2" and so on at its end if a restore of the
+// same second has that name. The caller holds the lock of the store, so the name stays free.
 std::string NameOfFormer(const std::string& store, const std::string& stamp) {
   const std::string name = fmt::format("{}.before-{}", store, stamp);
   if (!Exists(name)) return name;
