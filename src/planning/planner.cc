@@ -34,8 +34,9 @@ Plan MakePlan(const cluster::ClusterSnapshot& snapshot, Pods pending,
       SearchAndCheck(checker, reservations, translation, states, out_of_time);
   // 3. Explain the pods left pending. This comes last, because the reasons depend on the final
   //    plan.
-  const auto reasons = ExplainWaiting(translation, result, states, out_of_time);
-  return WritePlan(translation, result, states, reasons);
+  const auto explanations =
+      ExplainWaiting(translation, result, frameworks, states, snapshot, out_of_time);
+  return WritePlan(translation, result, states, explanations);
 }
 
 }  // namespace nos::planning

@@ -102,12 +102,10 @@ Status RunExtender(const ExtenderFlags& flags, const DaemonFlags& daemon, const 
   options.wake = [&] { bell.Ring(); };
   reconcile::Runner runner(reconciler, metered, options);
   LoopReport report;
-  NOS_ASSIGN(const auto probes,
-             Probes::Serve(
-                 common.addresses,
-                 {{"loop", [&] { return report.Alive(); }, true},
-                  {"caches", [&] { return report.Synced(); }}},
-                 metrics, [] {}, MetricsSecurity::Of(daemon.metrics, connection)));
+  NOS_ASSIGN(const auto probes, Probes::Serve(common.addresses,
+                                              {{"loop", [&] { return report.Alive(); }, true},
+                                               {"caches", [&] { return report.Synced(); }}},
+                                              metrics, [] {}));
   const SystemClock clock;
   kube::Client client(metered);
   auto server = net::Listen(server_options, [&](const net::HttpRequest& request) {

@@ -166,10 +166,8 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
                             {"caches", [&] { return report.Synced(); }},
                             {"lease", [&] { return leader.error(); }}};
   if (serves) checks.push_back({"webhook", [&] { return webhook->Ready(); }});
-  NOS_ASSIGN(const auto probes,
-             Probes::Serve(
-                 config.daemon.addresses, std::move(checks), metrics,
-                 [&] { leader.Report(metrics); }, MetricsSecurity::Of(flags.metrics, connection)));
+  NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses, std::move(checks), metrics,
+                                              [&] { leader.Report(metrics); }));
   const SystemClock clock;
   kube::Client client(metered);
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,

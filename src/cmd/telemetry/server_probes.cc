@@ -1,20 +1,15 @@
 #include "cmd/telemetry/server_probes.h"
 
-#include <utility>
-
 namespace nos::cmd {
 
 Result<std::unique_ptr<ServerProbes>> ServerProbes::Serve(const ProbeAddresses& addresses,
-                                                          Metrics& metrics,
-                                                          MetricsSecurity security) {
+                                                          Metrics& metrics) {
   auto probes = std::make_unique<ServerProbes>();
   NOS_ASSIGN(probes->probes_,
-             Probes::Serve(
-                 addresses, {{"store", [self = probes.get()] { return self->Ready(); }}}, metrics,
-                 [self = probes.get()] {
-                   if (TelemetryServer* const server = self->server_) server->Report();
-                 },
-                 std::move(security)));
+             Probes::Serve(addresses, {{"store", [self = probes.get()] { return self->Ready(); }}},
+                           metrics, [self = probes.get()] {
+                             if (TelemetryServer* const server = self->server_) server->Report();
+                           }));
   return probes;
 }
 

@@ -19,8 +19,7 @@ class ServerProbes {
  public:
   // Alive, and not ready. Errors: see Probes::Serve.
   static Result<std::unique_ptr<ServerProbes>> Serve(const ProbeAddresses& addresses,
-                                                     Metrics& metrics,
-                                                     MetricsSecurity security = {});
+                                                     Metrics& metrics);
   // Ready as soon as the server is.
   void Show(TelemetryServer& server) { server_ = &server; }
   Probes& probes() { return *probes_; }

@@ -100,13 +100,12 @@ JsonArray TolerationsOf(const cluster::Pod& pod) {
 }
 
 // The Unix user of the first container that sets one, else of the pod; -1: none. A GPU with MPS
-// serves only pods of one user at a time, and agents report pods of other users. Root is none: the
-// namespace of placeholders does not admit it.
+// serves only pods of one user at a time, and agents report pods of other users.
 int64_t UserOf(const cluster::Pod& pod) {
   for (const cluster::Container& container : pod.containers) {
-    if (container.user >= 0) return container.user > 0 ? container.user : -1;
+    if (container.user >= 0) return container.user;
   }
-  return pod.user > 0 ? pod.user : -1;
+  return pod.user;
 }
 
 JsonArray ContainersOf(const RelocationConfig& config, const cluster::Pod& pod) {
@@ -133,7 +132,8 @@ Json SpecOf(const RelocationConfig& config, const PlaceFor& what, const cluster:
   const JsonObject to = {
       {"key", "metadata.name"}, {"operator", "In"}, {"values", JsonArray{Json(what.to)}}};
   const JsonObject term = {{"matchFields", JsonArray{Json(to)}}};
-  JsonObject security = {{"runAsNonRoot", true}, {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+  JsonObject security = {{"runAsNonRoot", user != 0},
+                         {"seccompProfile", {{"type", "RuntimeDefault"}}}};
   if (user >= 0) security["runAsUser"] = user;
   JsonObject spec = {{"schedulerName", pod.scheduler_name},
                      {"affinity",
@@ -156,6 +156,9 @@ Json SpecOf(const RelocationConfig& config, const PlaceFor& what, const cluster:
   } else if (!pod.priority_class.empty()) {
     spec["priorityClassName"] = pod.priority_class;
   }
+  // The pod may need it to reach an MPS server, which sees only pods that share the host's IPC
+  // namespace.
+  if (pod.host_ipc) spec["hostIPC"] = true;
   return spec;
 }
 

@@ -134,16 +134,17 @@ TEST_F(PlaceholderTest, RequestsSameHostPorts) {
   EXPECT_EQ(place.containers[0].host_ports, std::vector{port});
 }
 
-TEST_F(PlaceholderTest, UsesPodsUserButNeitherRootNorHostIpc) {
+TEST_F(PlaceholderTest, UsesPodsUserAndHostIpc) {
   pod_.containers = {ContainerOf({{kShare, Quantity::FromValue(1)}})};
+  EXPECT_FALSE(Make().host_ipc);
   EXPECT_EQ(Make().user, -1);
   pod_.host_ipc = true;
   pod_.user = 1000;
-  EXPECT_FALSE(Make().host_ipc);
+  EXPECT_TRUE(Make().host_ipc);
   EXPECT_EQ(Make().user, 1000);
   pod_.containers[0].user = 0;
-  EXPECT_EQ(Make().user, -1);
-  EXPECT_EQ(*Find(MakeJson(), "spec", "securityContext", "runAsNonRoot"), Json(true));
+  EXPECT_EQ(Make().user, 0);
+  EXPECT_EQ(*Find(MakeJson(), "spec", "securityContext", "runAsNonRoot"), Json(false));
 }
 
 TEST_F(PlaceholderTest, IsLabeledImmovableAndUnprivileged) {

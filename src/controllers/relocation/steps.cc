@@ -44,7 +44,7 @@ RelocationSteps::RelocationSteps(const RelocationConfig& config, const reconcile
       now_(now),
       memory_(memory),
       notes_(notes),
-      scene_(LookAtRelocations(view, config)),
+      scene_(LookAtRelocations(view, config.ns)),
       preconditions_(config, view, scene_, memory, now),
       outcome_(now) {
   for (const auto& [id, moving] : scene_.moving) {
@@ -89,7 +89,9 @@ void RelocationSteps::ClearWhatIsBad() {
       outcome_.Note(deleted, "delete placeholder " + pod->Key());
       continue;
     }
-    report(Kind::kCalledOff, "", fmt::format("Deleting placeholder Pod {}: {}", pod->Key(), why));
+    report(Kind::kCalledOff, "",
+           fmt::format("Deleting placeholder Pod {}: invalid annotation {}: {}", pod->Key(),
+                       kPlaceFor, why));
   }
   for (const auto& [node, why] : scene_.bad_marks) {
     const Status written = DropMark(*node, client_).status();

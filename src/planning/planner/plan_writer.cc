@@ -17,14 +17,13 @@ class PlanWriter {
   PlanWriter(const Translation& translation, const StagedResult& result, GpuStates& states)
       : t_(translation), result_(result), draft_(result.draft), states_(states) {}
 
-  Plan Write(const std::vector<std::vector<Reason>>& reasons) {
+  Plan Write(const std::vector<Explanation>& explanations) {
     Plan plan;
     plan.complete = result_.complete;
     plan.upper_bound = result_.upper_bound;
     plan.placed = draft_.placed();
     WritePlaced(plan);
-    WriteWaiting(plan, reasons);
-    WriteKept(plan);
+    WriteWaiting(plan, explanations);
     WriteNodes(plan);
     return plan;
   }
@@ -99,7 +98,7 @@ class PlanWriter {
     });
   }
 
-  void WriteWaiting(Plan& plan, const std::vector<std::vector<Reason>>& reasons) const {
+  void WriteWaiting(Plan& plan, const std::vector<Explanation>& explanations) const {
     for (size_t i = 0; i < plan.pods.size(); ++i) {
       PodOutcome& outcome = plan.pods[i];
       if (outcome.placed) continue;
@@ -107,14 +106,10 @@ class PlanWriter {
         WriteUnplanned(t_.gang_of[i], outcome);
         continue;
       }
-      outcome.reasons = reasons[t_.class_of[i]];
-    }
-  }
-
-  void WriteKept(Plan& plan) const {
-    for (const Reservation& r : result_.reservations) {
-      plan.kept.push_back(
-          {t_.pending[t_.members[r.cls].back()]->Key(), t_.nodes[r.place.node]->node->meta.name});
+      const Explanation& why = explanations[t_.class_of[i]];
+      outcome.reasons = why.reasons;
+      outcome.remedy_code = why.remedy.code;
+      outcome.remedy = why.remedy.text;
     }
   }
 
@@ -207,8 +202,8 @@ class PlanWriter {
 }  // namespace
 
 Plan WritePlan(const Translation& translation, const StagedResult& result, GpuStates& states,
-               const std::vector<std::vector<Reason>>& reasons) {
-  return PlanWriter(translation, result, states).Write(reasons);
+               const std::vector<Explanation>& explanations) {
+  return PlanWriter(translation, result, states).Write(explanations);
 }
 
 }  // namespace nos::planning

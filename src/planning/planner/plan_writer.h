@@ -11,8 +11,8 @@
 
 namespace nos::planning {
 
-// `reasons`: by class of pods, as ExplainWaiting returns them.
+// `explanations`: one per class of pods, as ExplainWaiting returns them.
 Plan WritePlan(const Translation& translation, const StagedResult& result, GpuStates& states,
-               const std::vector<std::vector<Reason>>& reasons);
+               const std::vector<Explanation>& explanations);
 
 }  // namespace nos::planning

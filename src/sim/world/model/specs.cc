@@ -277,13 +277,7 @@ Status DefineQuotas(kube::Client& client) {
     return Json{
         {"apiVersion", "apiextensions.k8s.io/v1"},
         {"kind", "CustomResourceDefinition"},
-        {"metadata",
-         {{"name", fmt::format("{}.{}", plural, cluster::kQuotaGroup)},
-          // `helm install nos -n nos-system` then takes them over, as from an earlier release.
-          {"labels", {{"app.kubernetes.io/managed-by", "Helm"}}},
-          {"annotations",
-           {{"meta.helm.sh/release-name", "nos"},
-            {"meta.helm.sh/release-namespace", "nos-system"}}}}},
+        {"metadata", {{"name", fmt::format("{}.{}", plural, cluster::kQuotaGroup)}}},
         {"spec",
          {{"group", cluster::kQuotaGroup},
           {"scope", "Namespaced"},
