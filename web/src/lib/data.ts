@@ -149,21 +149,23 @@ export function useNow(step = 1000): number {
   return ticks * step;
 }
 
-const pendingPage = 1000;
-const pendingPages = 5;
+const podsOfPage = 1000;
+const mostPages = 5;
 
-/** All pods that wait, up to some thousands. */
-export async function loadPending(cluster: string, signal: AbortSignal): Promise<Pod[]> {
+/** All pods in a state or of a namespace, up to some thousands. */
+export async function loadPods(cluster: string, those: { state?: string; namespace?: string }, signal: AbortSignal): Promise<Pod[]> {
   const pods: Pod[] = [];
   let after: string | undefined;
-  for (let page = 0; page < pendingPages; page++) {
-    const answer = await api.workloads(cluster, { state: "pending", limit: pendingPage, after }, signal);
+  for (let page = 0; page < mostPages; page++) {
+    const answer = await api.workloads(cluster, { ...those, limit: podsOfPage, after }, signal);
     pods.push(...answer.pods);
     if (answer.next === null) break;
     after = answer.next;
   }
   return pods;
 }
+
+export const loadPending = (cluster: string, signal: AbortSignal): Promise<Pod[]> => loadPods(cluster, { state: "pending" }, signal);
 
 /** A number that grows every `step` real milliseconds: for repeated requests, whatever the server's clock does. */
 export function useBeat(step: number): number {

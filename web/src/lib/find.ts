@@ -1,6 +1,6 @@
 // Search over everything that has a name: entries, and their order for a text.
 import type { Gpus, Pod, Quota } from "../api/types";
-import { shortProduct } from "../map/cells";
+import { holdersOn, shortProduct } from "../map/cells";
 import { compareNames } from "./names";
 import { href } from "./route";
 import { causeOf, wantedOf } from "./waiting";
@@ -116,8 +116,7 @@ export function namespaceEntries(gpus: Gpus | undefined, quotas: readonly Quota[
   const notes = new Map<string, string>(own.map((name) => [name, ""]));
   for (const node of gpus?.nodes ?? []) {
     for (const gpu of node.gpus) {
-      for (const holder of gpu.holders) notes.set(holder.namespace, "");
-      for (const each of gpu.instances) for (const holder of each.holders) notes.set(holder.namespace, "");
+      for (const holder of holdersOn(gpu)) notes.set(holder.namespace, "");
     }
   }
   for (const quota of quotas) {

@@ -196,6 +196,9 @@ export function shortProduct(product: string): string {
   return product.replace(/^(NVIDIA|Tesla)[ -]+/i, "").replace(/ HBM\w*$/, "");
 }
 
+/** Pods that hold the GPU or an instance of it. */
+export const holdersOn = (gpu: Gpu): Holder[] => [...gpu.holders, ...gpu.instances.flatMap((each) => each.holders)];
+
 export function holderName(holder: Holder): string {
   return `${holder.namespace}/${holder.pod}`;
 }

@@ -1,6 +1,6 @@
 // The nodes and GPUs selected by the address and the search field.
 import type { Gpu, Node } from "../api/types";
-import { cellsOf, holderName, type Cell } from "./cells";
+import { cellsOf, holderName, holdersOn, type Cell } from "./cells";
 import type { Cursor } from "./geometry";
 
 /** "node/3", or undefined for anything else. */
@@ -20,9 +20,7 @@ export function ofProduct(nodes: Node[], product: string): Node[] {
 export function filterNodes(nodes: Node[], text: string, product: string): Node[] {
   const wanted = text.trim().toLowerCase();
   const holds = (gpu: Gpu): boolean =>
-    [...gpu.holders, ...gpu.instances.flatMap((each) => each.holders)].some((holder) =>
-      holderName(holder).toLowerCase().includes(wanted),
-    );
+    holdersOn(gpu).some((holder) => holderName(holder).toLowerCase().includes(wanted));
   return ofProduct(nodes, product).filter(
     (node) => wanted === "" || node.node.toLowerCase().includes(wanted) || node.gpus.some(holds),
   );

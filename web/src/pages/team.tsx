@@ -2,7 +2,7 @@
 import { useMemo, type ReactNode } from "react";
 import { api } from "../api/client";
 import type { Pod, Quota } from "../api/types";
-import { useBeat, useCluster, useEvent, useGpus, useNow, useOverview, useRange, useResource } from "../lib/data";
+import { loadPods, useBeat, useCluster, useEvent, useGpus, useNow, useOverview, useRange, useResource } from "../lib/data";
 import { amount, count, counted, duration, memory, percent } from "../lib/format";
 import { compareNames } from "../lib/names";
 import { memoryOf } from "../lib/pods";
@@ -13,7 +13,7 @@ import { podsCsv } from "../lib/tables";
 import { gigabytesOfGpu, inGpus, quotaName, subjectOf } from "../lib/teams";
 import { heldBy, runningFirst } from "../lib/own";
 import { groupWaiting, wantedOf } from "../lib/waiting";
-import { idleBelow } from "../map/cells";
+import { holdersOn, idleBelow } from "../map/cells";
 import { Chart } from "../ui/chart";
 import { Choice } from "../ui/controls";
 import { Figure } from "../ui/figure";
@@ -24,21 +24,7 @@ import { CsvButton } from "../ui/save";
 import { Empty, Loaded } from "../ui/states";
 import { stuckAfter, WaitRow } from "../ui/waitrow";
 
-const pageSize = 1000;
-const mostPages = 5;
 const shown = 200;
-
-async function loadPods(cluster: string, namespace: string, signal: AbortSignal): Promise<Pod[]> {
-  const pods: Pod[] = [];
-  let after: string | undefined;
-  for (let page = 0; page < mostPages; page++) {
-    const answer = await api.workloads(cluster, { namespace, limit: pageSize, after }, signal);
-    pods.push(...answer.pods);
-    if (answer.next === null) break;
-    after = answer.next;
-  }
-  return pods;
-}
 
 export default function TeamPage(): ReactNode {
   const { name, session } = useCluster();
@@ -55,7 +41,7 @@ export default function TeamPage(): ReactNode {
     if (!session.namespaces) {
       for (const quota of quotas.data?.quotas ?? []) for (const each of quota.namespaces) known.add(each);
       for (const gpu of (gpus.data?.nodes ?? []).flatMap((node) => node.gpus)) {
-        for (const holder of [...gpu.holders, ...gpu.instances.flatMap((each) => each.holders)]) known.add(holder.namespace);
+        for (const holder of holdersOn(gpu)) known.add(holder.namespace);
       }
     }
     if (params.ns) known.add(params.ns);
@@ -85,7 +71,7 @@ export default function TeamPage(): ReactNode {
 function Team({ namespace, gpus, quotas }: { namespace: string; gpus: ReturnType<typeof useGpus>; quotas: Quota[] }): ReactNode {
   const { name } = useCluster();
   const beat = useBeat(10_000);
-  const pods = useResource(`team|${name}|${namespace}|${beat}`, (signal) => loadPods(name, namespace, signal));
+  const pods = useResource(`team|${name}|${namespace}|${beat}`, (signal) => loadPods(name, { namespace }, signal));
   const own = quotas.filter((quota) => quota.namespaces.includes(namespace));
   const held = useMemo(() => heldBy(gpus.data?.nodes ?? [], namespace), [gpus.data, namespace]);
   return (
