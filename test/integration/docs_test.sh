@@ -154,9 +154,7 @@ for page in "${pages[@]}"; do
   mkdir -p "$work/$page"
   take "$root/$page" "$work/$page"
   cd "$home" || exit 1
-  # A sandbox's demand goes on while somebody types. On a machine that is busy with other tests it may have
-  # gone too far for the page, so a page may be typed twice.
-  type_page || { stop; echo "again:"; type_page; } || fail "$page"
+  type_page || fail "$page"
   stop
   unset KUBECONFIG
   total=$((total + typed))

@@ -75,7 +75,7 @@ awk '
 
 while read -r alert; do
   grep -A20 -x "      - alert: $alert" "$alerts" | sed '2,${/- alert:/,$d}' |
-    grep -qxF "          runbook_url: $page#${alert,,}" || fail "$alert has no runbook_url $page#${alert,,}"
+    grep -qxF "          runbook: $page#${alert,,}" || fail "$alert has no runbook $page#${alert,,}"
 done < <(sed -nE 's/^      - alert: //p' "$alerts")
 [ "$status" -ne 0 ] || echo "ok: $(wc -w <<<"$known") paragraphs"
 exit "$status"
