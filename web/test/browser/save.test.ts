@@ -29,9 +29,13 @@ describe.skipIf(unable)("files", () => {
     const total = ((await (await fetch(new URL("api/v1/workloads?state=running&limit=1", its.server.url))).json()) as Workloads).total;
     if (!realUrl) expect(rows).toHaveLength(total);
     expect(rows.every((row) => row.startsWith("running,"))).toBe(true);
-    const shown = (await page.locator("tbody th .link").allInnerTexts()).map((each) => each.split("/")[1]);
-    if (!realUrl) expect(rows.slice(0, shown.length).map((row) => row.split(",")[at])).toEqual(shown);
-    expect(rows.length).toBeGreaterThanOrEqual(shown.length);
+    expect(rows.length).toBeGreaterThan(0);
+    // A living cluster starts and ends pods between the file and a look at the page: only the page's own cluster stands still.
+    if (!realUrl) {
+      const shown = (await page.locator("tbody th .link").allInnerTexts()).map((each) => each.split("/")[1]);
+      expect(shown.length).toBeGreaterThan(0);
+      expect(rows.slice(0, shown.length).map((row) => row.split(",")[at])).toEqual(shown);
+    }
     expect(problems).toEqual([]);
     await close();
   });
