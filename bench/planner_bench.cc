@@ -12,6 +12,7 @@
 
 #include "base/random.h"
 #include "planning/planner.h"
+#include "planning/remedies.h"
 #include "scheduling/framework.h"
 
 namespace nos::planning {
@@ -128,6 +129,25 @@ void BM_NoneFits400DifferentPods(benchmark::State& state) {
   Run(state, EmptyNodes(400, 0, pods, std::vector<std::string>(8, kWhole)));
 }
 BENCHMARK(BM_NoneFits400DifferentPods)->Unit(benchmark::kMillisecond);
+
+// Their remedies, which the partitioner searches after it has carried out the plan. Each kind of
+// pod takes a search over all nodes.
+void BM_RemediesFor400DifferentPods(benchmark::State& state) {
+  SharedPods pods;
+  for (int i = 0; i < 400; ++i) pods.push_back(PodOf(i, {"1g.5gb"}, 1000 + i));
+  const Cluster cluster = EmptyNodes(400, 0, pods, std::vector<std::string>(8, kWhole));
+  const scheduling::Framework framework = scheduling::Framework::Default();
+  const Plan plan = MakePlan(cluster.snapshot, cluster.pending, framework, {});
+  size_t found = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    Plan with = plan;
+    AddRemedies(cluster.snapshot, {}, framework, {}, nullptr, with);
+    found = 0;
+    for (const PodOutcome& outcome : with.pods) found += outcome.remedy.empty() ? 0 : 1;
+  }
+  state.counters["remedies"] = static_cast<double>(found);
+}
+BENCHMARK(BM_RemediesFor400DifferentPods)->Unit(benchmark::kMillisecond);
 
 // An acceptance test of the Go implementation's planner: at least 50 GPUs are needed.
 void BM_Touches50Nodes200Pods(benchmark::State& state) {

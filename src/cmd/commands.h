@@ -21,6 +21,7 @@ void AddAutoscalerCommand(CLI::App& root, Chosen& chosen);
 void AddMpsCommand(CLI::App& root, Chosen& chosen);
 void AddHoldCommand(CLI::App& root, Chosen& chosen);
 void AddTelemetryCommand(CLI::App& root, Chosen& chosen);
+void AddUninstallCommand(CLI::App& root, Chosen& chosen);
 void AddVersionCommand(CLI::App& root, Chosen& chosen);
 void AddCompletionCommand(CLI::App& root, Chosen& chosen);
 

@@ -25,6 +25,7 @@ void AddCommands(CLI::App& root, nos::cmd::Chosen& chosen) {
   nos::cmd::AddMpsCommand(root, chosen);
   nos::cmd::AddHoldCommand(root, chosen);
   nos::cmd::AddTelemetryCommand(root, chosen);
+  nos::cmd::AddUninstallCommand(root, chosen);
   nos::cmd::AddVersionCommand(root, chosen);
   nos::cmd::AddCompletionCommand(root, chosen);
 }

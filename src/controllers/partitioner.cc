@@ -11,6 +11,7 @@
 #include "controllers/events.h"
 #include "controllers/metrics.h"
 #include "controllers/pending/assumed.h"
+#include "planning/remedies.h"
 #include "reconcile/node_write.h"
 #include "scheduling/framework.h"
 #include "scheduling/pod_state.h"
@@ -303,10 +304,10 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::Liste
     options.now = begin;
     options.hold_after = config_.hold_after;
     options.out_of_time = [&] { return clock.Now() - begin >= config_.plan_timeout; };
-    planning::Plan plan = PlanWithinQuotas(ganged, view, snapshot, options);
-    Measure(plan, clock.Now() - begin);
+    AdmittedPlan admitted = PlanWithinQuotas(ganged, view, snapshot, options);
+    Measure(admitted.plan, clock.Now() - begin);
     planned = clock.Now();
-    carried_out = CarryOut(std::move(plan), snapshot, client, clock);
+    carried_out = CarryOut(std::move(admitted), snapshot, client, clock);
   }
   // 4. Set the next time to plan even if the caches do not change.
   batch_.Planned(begin, planned);
@@ -343,8 +344,9 @@ cluster::ClusterSnapshot Partitioner::SnapshotOf(const std::vector<Node>& nodes,
 
 // Returns true if all nodes accepted their part. Refused parts are planned again, without nodes in
 // back-off.
-bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot,
+bool Partitioner::CarryOut(AdmittedPlan admitted, const cluster::ClusterSnapshot& snapshot,
                            kube::Client& client, const Clock& clock) {
+  planning::Plan& plan = admitted.plan;
   std::vector<kube::NamedPatch> patches;
   patches.reserve(plan.nodes.size());
   for (const planning::PlannedNode& planned : plan.nodes) {
@@ -370,6 +372,10 @@ bool Partitioner::CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& 
     const std::string plan_id = reconcile::NextPlanId(*info.node);
     pending_plans_.Sent(planned.name, plan_id, now);
     Announce(planned, info, plan_id, now);
+  }
+  if (std::ranges::any_of(plan.pods, [](const auto& outcome) { return !outcome.placed; })) {
+    events_.verdicts().FindRemediesBy(std::make_unique<planning::RemedySearch>(
+        snapshot, plan, admitted.gangs, frameworks_, admitted.quotas));
   }
   for (planning::PodOutcome& outcome : plan.pods) {
     if (outcome.placed && refused.contains(outcome.node)) continue;

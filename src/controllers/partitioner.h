@@ -42,6 +42,7 @@
 #include "controllers/pending/event_queue.h"
 #include "controllers/pending/planned_quotas.h"
 #include "controllers/pending/slice_reservations.h"
+#include "controllers/plan_within_quotas.h"
 #include "controllers/planned_gangs.h"
 #include "gpu/catalogue.h"
 #include "planning/plan.h"
@@ -118,9 +119,9 @@ class Partitioner final : public reconcile::Reconciler {
   reconcile::ReconcileResult Rest(Time until, Time now) const;
 
   // Excludes pods that their quotas do not admit and publishes the reason on them.
-  planning::Plan PlanWithinQuotas(const GangedPods& waiting, const reconcile::Listers& view,
-                                  const cluster::ClusterSnapshot& snapshot,
-                                  const planning::PlanOptions& options);
+  AdmittedPlan PlanWithinQuotas(const GangedPods& waiting, const reconcile::Listers& view,
+                                const cluster::ClusterSnapshot& snapshot,
+                                const planning::PlanOptions& options);
   void DropReservationsBeyondQuota(const reconcile::Listers& view,
                                    const cluster::ClusterSnapshot& snapshot);
   void PlanFor(const std::vector<Node>& nodes, const reconcile::Listers& view, kube::Client& client,
@@ -130,8 +131,8 @@ class Partitioner final : public reconcile::Reconciler {
   static bool IsEmptied(const std::string& node, const reconcile::Listers& view);
   void ReserveForNominated(const reconcile::Listers& view, Time now);
   void ApplyReservations(cluster::ClusterSnapshot& snapshot, const reconcile::Listers& view);
-  bool CarryOut(planning::Plan plan, const cluster::ClusterSnapshot& snapshot, kube::Client& client,
-                const Clock& clock);
+  bool CarryOut(AdmittedPlan admitted, const cluster::ClusterSnapshot& snapshot,
+                kube::Client& client, const Clock& clock);
   void Announce(const planning::PlannedNode& planned, const cluster::NodeInfo& info,
                 const std::string& plan_id, Time now);
   void TakeRefusal(const std::string& node, const Status& why, Time now);

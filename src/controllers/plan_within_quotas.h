@@ -12,6 +12,7 @@
 #include "cluster/snapshot.h"
 #include "controllers/planned_gangs.h"
 #include "planning/plan.h"
+#include "quota/balance.h"
 #include "scheduling/framework_choice.h"
 
 namespace nos::controllers {
@@ -21,6 +22,7 @@ struct AdmittedPlan {
   std::vector<planning::Gang> gangs;  // of the pods of `plan`
   // Pods that their quotas refuse. Members of a refused gang are also in `plan`, without a place.
   std::vector<planning::PodOutcome> refused;
+  quota::Balance quotas = {};  // without their use
 };
 
 // Pods that a plan cannot place must not use up quota that other pods could use. The plan is

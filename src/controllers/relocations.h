@@ -32,6 +32,7 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/placeholder.h"
 #include "planning/mobility.h"
 #include "reconcile/reconciler.h"
 
@@ -53,11 +54,14 @@ inline constexpr std::string_view kMovesAway = "nos.nebuly.com/moves-away";
 // {"r-7k2":{"at":"2026-01-01T00:00:00Z","pods":{"ml":2}}}, by relocation and namespace. It carries
 // the budgets of moves across restarts, and stays when the node is uncordoned.
 inline constexpr std::string_view kMovedFrom = "nos.nebuly.com/moved";
-// Label by which placeholders are found.
-inline constexpr std::string_view kPlaceholder = "nos.nebuly.com/placeholder";
+using cluster::IsPlaceholder;
+using cluster::kPlaceholder;
 
 struct RelocationConfig {
-  std::string ns = "nos";                             // namespace of placeholders
+  std::string ns = "nos";  // namespace of placeholders
+  // Namespace in which an earlier version kept them. Those that are left there are deleted. Empty
+  // or `ns`: none.
+  std::string former_ns{};
   std::string image;                                  // of placeholders
   std::vector<std::string> command;                   // of placeholders; empty: the image's own
   std::vector<std::string> pull_secrets{};            // imagePullSecrets of placeholders
@@ -134,8 +138,6 @@ Result<MovedById> ReadMoved(std::string_view text);
 // Moves away from the node in the hour before `now`. Unreadable entries and entries in the future
 // are left out.
 MovedById MovedFrom(const cluster::Node& node, Time now);
-
-bool IsPlaceholder(const cluster::Pod& pod);
 
 // State of a relocation that is not kept in the cluster. Losing it does no harm.
 struct RelocationMemory {

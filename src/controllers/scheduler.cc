@@ -69,7 +69,7 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
                  waits_, metrics_, threads.binders, threads.wake),
       status_(engine_, profiles_, threads.reporter, threads.wake,
               {config_.reports_per_call, config_.reports_beside_bindings, config_.remedies_per_call,
-               config_.remedies_beside_bindings_every, config_.max_reports}),
+               config_.remedies_beside_bindings_every, config_.max_reports, config_.warn_after}),
       placer_(engine_, bindings_, nominations_, profiles_, threads.binders),
       gang_placer_(engine_, queue_, gangs_, bindings_, placer_, profiles_, nominations_, preemptor_,
                    status_, metrics_),

@@ -72,6 +72,9 @@ struct SchedulerConfig {
   Duration remedies_beside_bindings_every = std::chrono::seconds(1);
   // Limit of pending conditions. Beyond it, the condition is written at the pod's next refusal.
   size_t max_reports = 100'000;
+  // Time from a pod's first refusal to its first Event FailedScheduling. The condition comes at
+  // once.
+  Duration warn_after = std::chrono::seconds(30);
 };
 
 // Makes the scheduler leave its API calls to other threads.

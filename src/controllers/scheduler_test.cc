@@ -98,6 +98,8 @@ TEST_F(SchedulerTest, ReportsUnschedulableInKubeSchedulersWording) {
   EXPECT_EQ(Why("p"),
             "0/2 nodes are available: 2 Insufficient nvidia.com/mig-1g.5gb. Remedy: add a node "
             "that the pod may use, with GPUs for 1g.5gb such as A100-40GB.");
+  clock_.Advance(seconds(31));
+  Run();
   const size_t writes = api_.writes.size();
   clock_.Advance(seconds(60));
   Run();

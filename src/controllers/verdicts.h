@@ -1,10 +1,11 @@
 // Publishes what the last plans decided for each pending pod: a condition on the pod, an Event when
-// slices are created for it, and an Event with reason and remedy when none can be. It writes in
-// portions, so that fifty thousand pods do not block a call. Failed writes are retried with growing
-// back-off.
+// slices are created for it, and an Event with reason and remedy when none could be for half a
+// minute. It writes in portions, so that fifty thousand pods do not block a call. Failed writes are
+// retried with growing back-off.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +16,10 @@
 #include "kube/work_queue.h"
 #include "planning/plan.h"
 #include "reconcile/reconciler.h"
+
+namespace nos::planning {
+class RemedySearch;
+}
 
 namespace nos::controllers {
 
@@ -27,11 +32,14 @@ inline constexpr Duration kMinEventInterval = std::chrono::minutes(5);
 class Verdicts {
  public:
   explicit Verdicts(size_t writes_per_call);
+  ~Verdicts();
 
   void Add(planning::PodOutcome outcome, Time now);
+  // Finds the remedies of verdicts that have none when they are published. Null: they stay without.
+  void FindRemediesBy(std::unique_ptr<planning::RemedySearch> search);
   // Drops verdicts of pods that are bound or deleted.
   void Forget(const reconcile::Listers& view);
-  // Writes one portion of what is due.
+  // Writes one portion of what is due. A portion ends early after a few searches for remedies.
   void PublishPortion(const reconcile::Listers& view, kube::Client& client,
                       kube::EventRecorder& events, Time now);
   // When something is to be written. Absent: nothing is queued.
@@ -44,7 +52,7 @@ class Verdicts {
   struct Published {
     Time condition{}, event{};
     std::string what;
-    bool owed = false;  // an Event could not be written
+    bool owed = false;  // an Event could not be written, or is not due yet
   };
   struct Portion {
     std::vector<std::string> keys;
@@ -62,7 +70,10 @@ class Verdicts {
   std::set<std::string> WriteEvents(const Portion& portion, kube::Client& client,
                                     kube::EventRecorder& events, Time now, bool hung);
 
+  void AddRemedy(planning::PodOutcome& outcome) const;
+
   size_t writes_per_call_;
+  std::unique_ptr<planning::RemedySearch> search_;
   std::map<std::string, planning::PodOutcome> verdicts_;  // by pod key
   kube::WorkQueue unpublished_;                           // pod keys
   std::map<std::string, Published> published_;

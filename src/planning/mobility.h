@@ -40,6 +40,8 @@ struct MobilityRules {
   // Allows moving pods with data on their node (hostPath, emptyDir not in memory) without an
   // annotation. The data is lost.
   bool local_storage = false;
+  // Allows moving pods with host ports. The namespace of placeholders must admit such pods.
+  bool host_ports = true;
 };
 
 struct Mobility {
@@ -53,7 +55,8 @@ struct Mobility {
 };
 // A system-critical priority or an annotation that forbids a move overrides everything else. An
 // annotation that allows it overrides a missing controller, local data and gang membership. Without
-// one, members of gangs stay, because the rest of the gang would wait for them.
+// one, members of gangs stay, because the rest of the gang would wait for them. No annotation
+// allows host ports against the rules.
 Mobility MobilityOf(const cluster::Pod& pod, const MobilityRules& rules);
 
 // The move of a running pod to another node.

@@ -55,6 +55,7 @@ struct PodOutcome {
   std::vector<AssignedDevice> devices;  // when placed; empty for a pod without slices
   std::vector<Reason> reasons;          // if pending: Explanation::reasons
   // If pending: the smallest change that would help, as in scheduling::Remedy; "": none is known.
+  // A plan has it for pods that it does not plan for; AddRemedies finds the others (remedies.h).
   std::string remedy_code, remedy;
 };
 
@@ -78,9 +79,15 @@ struct PlannedNode {
   std::vector<PlannedGpu> gpus;  // only GPUs that change
 };
 
+// Slots of a node that become free are kept for a pod that has waited long.
+struct KeptSlots {
+  std::string pod, node;  // the pod's key
+};
+
 struct Plan {
   std::vector<PlannedNode> nodes;  // only nodes that change, by name
   std::vector<PodOutcome> pods;    // one per pending pod, in input order
+  std::vector<KeptSlots> kept;
   int placed = 0;
   int upper_bound = 0;  // no plan can place more pods than this
   int created = 0, destroyed = 0, gpus_touched = 0, nodes_touched = 0;

@@ -34,9 +34,8 @@ Plan MakePlan(const cluster::ClusterSnapshot& snapshot, Pods pending,
       SearchAndCheck(checker, reservations, translation, states, out_of_time);
   // 3. Explain the pods left pending. This comes last, because the reasons depend on the final
   //    plan.
-  const auto explanations =
-      ExplainWaiting(translation, result, frameworks, states, snapshot, out_of_time);
-  return WritePlan(translation, result, states, explanations);
+  const auto reasons = ExplainWaiting(translation, result, states, out_of_time);
+  return WritePlan(translation, result, states, reasons);
 }
 
 }  // namespace nos::planning

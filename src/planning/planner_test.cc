@@ -295,7 +295,7 @@ TEST(PlannerTest, RemediesNameTheSmallestChange) {
   cluster.Running("x3", "a", {"3g.20gb"});
   cluster.Pod("p", {"3g.20gb"});
   Plan plan = Checked(cluster);
-  EXPECT_EQ(plan.pods[0].remedy, "wait for the end of pod x/x3 (3g.20gb@4 of GPU 0) on node a");
+  EXPECT_EQ(plan.pods[0].remedy, "wait for the end of pod x/x3 on node a");
   cluster.Node("b", kA100, {""}).unschedulable = true;
   cluster.Pod("w", {"7g.40gb"});
   plan = Checked(cluster);

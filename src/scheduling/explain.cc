@@ -101,10 +101,11 @@ void AddRoom(const ExplainInput& input, Explanation& why) {
     }
   }
   why.by_quota = IsCovered(input, input.pod);
-  if (why.no_preemption.empty() && why.by_quota && input.reclaim) {
+  const bool evicts = why.no_preemption.empty() && input.evicts;
+  if (evicts && why.by_quota && input.reclaim) {
     const auto found = input.reclaim();
     if (found && !found->victims.empty()) why.preemption = RoomOf(*found);
-  } else if (why.no_preemption.empty() && input.preemption && MayPreempt(input)) {
+  } else if (evicts && MayPreempt(input)) {
     const auto may_go = [&](const Pod& other) { return MayGoFor(input, input.pod, other); };
     EachThat rule(may_go);
     const auto found =
@@ -113,7 +114,8 @@ void AddRoom(const ExplainInput& input, Explanation& why) {
   }
   if (why.awaited || !why.awaits_agent.empty() || !why.quota.empty()) return;
   why.in_the_way = InTheWay(input);
-  why.priority_helps = why.in_the_way && WouldPreempt(input, *why.in_the_way);
+  why.priority_helps = why.in_the_way && why.in_the_way->priority >= input.pod.priority &&
+                       WouldPreempt(input, *why.in_the_way);
 }
 
 std::optional<Explanation::Place> BeingPartitioned(const ExplainInput& input) {

@@ -52,6 +52,8 @@ struct ExplainInput {
   std::function<std::optional<Preemption>()> reclaim = nullptr;
   // Charge of the members of the pod's gang that the quota must admit together with it.
   quota::Amounts charged_with_it = {};
+  // False: pods that would be evicted for it are waited for, as if the scheduler did not preempt.
+  bool evicts = true;
 };
 
 struct Explanation {

@@ -64,7 +64,7 @@ TEST_F(ExplainTest, NearestNodeHasSmallestShortfall) {
   EXPECT_EQ(why.nearest->lacks[0].free, 2000);
   EXPECT_FALSE(why.nearest->lacks[0].never);
   EXPECT_EQ(why.diagnosis.ToString(), "0/2 nodes are available: 2 Insufficient cpu.");
-  EXPECT_EQ(why.remedy, "wait for the end of x/x on node b, or give it a priority above 0");
+  EXPECT_EQ(why.remedy, "wait for the end of pod x/x on node b, or give it a priority above 0");
 }
 
 TEST_F(ExplainTest, SuggestsLargerNodeForRequestAboveAllNodes) {
@@ -103,7 +103,7 @@ TEST_F(ExplainTest, UnreachableNodesRankLastAndNeedRepair) {
   const auto why = Why({down, NodeOf("b", {{"cpu", "8"}})},
                        {Running("x", "b", {{"cpu", "3"}}), Running("y", "b", {{"cpu", "3"}})}, pod);
   EXPECT_EQ(why.nearest->node, "b");
-  EXPECT_EQ(why.remedy, "wait for the end of x/y on node b, or give it a priority above 0");
+  EXPECT_EQ(why.remedy, "wait for the end of pod x/y on node b, or give it a priority above 0");
   down.taints = {{"node.kubernetes.io/memory-pressure", "", "NoSchedule"}};
   EXPECT_EQ(Why({down}, {}, pod).remedy, "relieve node a, which is short of memory: it has room");
 }
@@ -126,14 +126,15 @@ TEST_F(ExplainTest, NominatedPodBlocksCapacityItWaitsFor) {
     return Explain({partitioning_, partitioning_, with, pod});
   };
   EXPECT_EQ(explain(low).remedy,
-            "wait for the end of x/hi, x/v on node a, where x/hi goes first, or give it a priority "
+            "wait for the end of pod x/hi, pod x/v on node a, where pod x/hi goes first, or give "
+            "it a priority "
             "above 100");
   const auto first = explain(urgent);
   EXPECT_EQ(first.remedy_code, remedies::kNoneNeeded);
   EXPECT_EQ(first.awaited->pods, std::vector<std::string>{"x/v"});
   EXPECT_EQ(first.awaited->node, "a");
   urgent.nominated_node.clear();
-  EXPECT_EQ(explain(low).remedy, "wait for the end of x/v on node a, which is ending");
+  EXPECT_EQ(explain(low).remedy, "wait for the end of pod x/v on node a, which is ending");
 }
 
 TEST_F(ExplainTest, SliceBeingCreatedBelongsToItsNominatedPod) {
@@ -174,7 +175,7 @@ TEST_F(ExplainTest, DoesNotWaitForDaemonSetAndStaticPods) {
   const Pod pod = PodOf("p", {{"cpu", "2"}});
   const std::vector<Node> nodes = {NodeOf("a", {{"cpu", "4"}})};
   EXPECT_EQ(Why(nodes, {daemon, other}, pod).remedy,
-            "wait for the end of x/x on node a, or give it a priority above 7");
+            "wait for the end of pod x/x on node a, or give it a priority above 7");
   other.meta.owners = {{"v1", "Node", "a", "u", true}};
   const auto why = Why(nodes, {daemon, other}, pod);
   EXPECT_FALSE(why.in_the_way);
@@ -216,10 +217,11 @@ TEST_F(ExplainTest, NamesObjectionsHiddenBehindTheFirst) {
   repels.pod_anti_affinity.required = {Near("p", "host")};
   Pod pod = Labelled(PodOf("p", {{"cpu", "1"}}), "p");
   pod.pod_anti_affinity.required = {Near("x", "host")};
-  EXPECT_EQ(Why({node}, {x, repels}, pod).remedy,
-            "uncordon node n, and wait for the end of x/x, with which its anti-affinity rules out "
-            "the same host (node n), and wait for the end of x/repels, whose anti-affinity rules "
-            "it out in the same host (node n): it has room");
+  EXPECT_EQ(
+      Why({node}, {x, repels}, pod).remedy,
+      "uncordon node n, and wait for the end of pod x/x, with which its anti-affinity rules out "
+      "the same host (node n), and wait for the end of pod x/repels, whose anti-affinity rules "
+      "it out in the same host (node n): it has room");
 }
 
 TEST_F(ExplainTest, PrefersOneLargeVictimToTwoSmallOnes) {
@@ -229,7 +231,7 @@ TEST_F(ExplainTest, PrefersOneLargeVictimToTwoSmallOnes) {
   const Pod big = Running("big", "n", {{"cpu", "2"}}, 10);
   const Pod aide = Running("aide", "n", {{"cpu", "2"}}, 10);
   EXPECT_EQ(Why(nodes, {s1, s2, big, aide}, pod).remedy,
-            "wait for the end of x/big on node n, or give it a priority above 10");
+            "wait for the end of pod x/big on node n, or give it a priority above 10");
   Pod four = PodOf("p", {{"cpu", "4"}});
   EXPECT_THAT(Why(nodes, {s1, s2, big, aide}, four).in_the_way->pods,
               ElementsAre("x/aide", "x/big"))
@@ -242,10 +244,11 @@ TEST_F(ExplainTest, KeepsPodsThatAffinityRequires) {
                            Running("hog", "n", {{"cpu", "3"}})};
   Pod pod = PodOf("p", {{"cpu", "3"}});
   pod.pod_affinity.required = {Near("cache", "host")};
-  EXPECT_EQ(Why(nodes, pods, pod).remedy, "wait for the end of x/hog on node n");
+  EXPECT_EQ(Why(nodes, pods, pod).remedy, "wait for the end of pod x/hog on node n");
   pods.pop_back();
   for (const char* name : {"h1", "h2", "h3"}) pods.push_back(Running(name, "n", {{"cpu", "1"}}));
-  EXPECT_EQ(Why(nodes, pods, pod).remedy, "wait for the end of x/h1, x/h2, x/h3 on node n");
+  EXPECT_EQ(Why(nodes, pods, pod).remedy,
+            "wait for the end of pod x/h1, pod x/h2, pod x/h3 on node n");
 }
 
 TEST_F(ExplainTest, CountsPodsOfOtherNamespacesWithoutNames) {
@@ -260,11 +263,13 @@ TEST_F(ExplainTest, CountsPodsOfOtherNamespacesWithoutNames) {
                     reader})
         .remedy;
   };
-  EXPECT_EQ(remedy("x"),
-            "wait for the end of x/c, 2 pods of other namespaces on node n, or give it a priority "
-            "above 0");
+  EXPECT_EQ(
+      remedy("x"),
+      "wait for the end of 2 pods of other namespaces, pod x/c on node n, or give it a priority "
+      "above 0");
   EXPECT_EQ(remedy(""),
-            "wait for the end of acme/a, other/b, x/c on node n, or give it a priority above 0");
+            "wait for the end of pod acme/a, pod other/b, pod x/c on node n, or give it a priority "
+            "above 0");
 }
 
 TEST_F(ExplainTest, SuggestsStepForEachFilterReason) {
@@ -286,12 +291,13 @@ TEST_F(ExplainTest, SuggestsStepForEachFilterReason) {
   };
   Pod ports = pod;
   ports.containers[0].host_ports = {{80, "", "TCP"}};
-  EXPECT_EQ(remedy(ports), "wait for the end of x/web on node a, which has port 80/TCP");
+  EXPECT_EQ(remedy(ports), "wait for the end of pod x/web on node a, which has port 80/TCP");
   Pod apart = pod;
   apart.pod_anti_affinity.required = {near_web};
-  EXPECT_EQ(remedy(apart),
-            "wait for the end of x/web, with which its anti-affinity rules out the same zone (node "
-            "a)");
+  EXPECT_EQ(
+      remedy(apart),
+      "wait for the end of pod x/web, with which its anti-affinity rules out the same zone (node "
+      "a)");
   Pod close = pod;
   close.pod_affinity.required = {near_web};
   close.pod_affinity.required[0].selector->match_labels["app"] = "db";
@@ -299,9 +305,10 @@ TEST_F(ExplainTest, SuggestsStepForEachFilterReason) {
   web.pod_anti_affinity.required = {near_web};
   Pod repelled = pod;
   repelled.meta.labels["app"] = "web";
-  EXPECT_EQ(remedy(repelled),
-            "wait for the end of x/web, whose anti-affinity rules it out in the same zone (node "
-            "a)");
+  EXPECT_EQ(
+      remedy(repelled),
+      "wait for the end of pod x/web, whose anti-affinity rules it out in the same zone (node "
+      "a)");
   web.pod_anti_affinity.required.clear();
   Pod spread = repelled;
   spread.spread.emplace_back();
@@ -418,7 +425,7 @@ TEST_F(ExplainTest, NeedsNoRemedyIfPriorityPreempts) {
   const auto why = Why({NodeOf("a", {{"cpu", "4"}})}, pods, pod);
   ASSERT_TRUE(why.preemption);
   EXPECT_THAT(why.preemption->pods, ElementsAre("x/low"));
-  EXPECT_EQ(why.remedy, "none needed: for its priority, x/low is evicted on node a");
+  EXPECT_EQ(why.remedy, "none needed: for its priority, pod x/low is evicted on node a");
   pod.preemption_policy = "Never";
   const auto never = Why({NodeOf("a", {{"cpu", "4"}})}, pods, pod);
   EXPECT_FALSE(never.preemption);
@@ -460,9 +467,10 @@ TEST_F(ExplainTest, NamesPodsOnFullGpu) {
     const auto why = Why(nodes, pods, PodOf("p", {{"nvidia.com/mig-1g.5gb", "1"}}), *framework);
     ASSERT_TRUE(why.in_the_way);
     EXPECT_THAT(why.in_the_way->pods, ElementsAre("x/u"));
-    EXPECT_EQ(why.remedy, framework == &partitioning_
-                              ? "wait for the end of x/u on node g, or give it a priority above 3"
-                              : "wait for the end of x/u on node g")
+    EXPECT_EQ(why.remedy,
+              framework == &partitioning_
+                  ? "wait for the end of pod x/u on node g, or give it a priority above 3"
+                  : "wait for the end of pod x/u on node g")
         << "kube-scheduler does not preempt for slices that do not exist";
   }
 }

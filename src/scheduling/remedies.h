@@ -114,6 +114,7 @@ class SliceDemand {
   std::optional<Remedy> SharedNode(const NewNode& node) const;
   Remedy AddNode(const NewNode& node, std::vector<std::string> gpus) const;
   std::optional<Remedy> AdvertisedName() const;
+  std::optional<Remedy> LargerProfile() const;
   std::optional<Remedy> InCatalogue() const;
   std::optional<Remedy> HybridNode(const NewNode& node) const;
   std::optional<Remedy> Parts(const std::string& resource) const;

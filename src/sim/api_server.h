@@ -9,8 +9,8 @@
 // discovery, list and watch (pages, selectors, bookmarks, 410 beyond a bounded history), optimistic
 // concurrency, all kinds of patch, server-side apply, binding and eviction, finalizers and
 // cascading deletion, Events that expire after an hour, and Tables for `kubectl get`. It runs no
-// controllers: a Deployment is only stored, and a pod stays Pending until another component binds
-// and runs it.
+// controllers: a Deployment makes no pods, and a pod stays Pending, until another component acts
+// (world.h).
 //
 // Deterministic: uids, generated names and resourceVersions follow from the seed and the order of
 // requests; times come from the clock.
@@ -61,6 +61,9 @@ class ApiServer final : public kube::Transport {
   // The refusal of a request to a path that is not served, regardless of its body; nullopt if the
   // path is served.
   std::optional<kube::ApiResponse> CheckAddress(const kube::ApiRequest& request);
+
+  // The time on the server's clock.
+  Time Now() const;
 
   // Like Watch, but returns a refusal as an answer, and the stream announces new events.
   std::variant<std::unique_ptr<WatchSubscription>, kube::ApiResponse> OpenWatch(

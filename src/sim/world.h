@@ -1,6 +1,7 @@
 // A virtual cluster on one thread: API server, nodes with kubelet, GPUs and agent, partitioner and
-// scheduler (the controllers of production), a workload, and faults. Its virtual time jumps from
-// event to event. The same options give the same run, bit for bit.
+// scheduler (the controllers of production), the controllers of Deployments and Jobs, a workload,
+// and faults. Its virtual time jumps from event to event. The same options give the same run, bit
+// for bit.
 //
 //   World world({.seed = 7}, gpu::Catalogue::Builtin());
 //   NOS_RETURN_IF_ERROR(world.AddNode({.name = "gpu-1", .gpus = {{"A100-40GB"}}}));
@@ -30,6 +31,7 @@
 #include "sim/world/checks/gang_checker.h"
 #include "sim/world/checks/move_checker.h"
 #include "sim/world/checks/quota_checker.h"
+#include "sim/world/manager/workload_keeper.h"
 #include "sim/world/node/claim_keeper.h"
 #include "sim/world/node/machine.h"
 #include "sim/world/node/pod_keeper.h"
@@ -208,6 +210,7 @@ class World {
   kube::Cache<cluster::Node> nodes_;
   PodKeeper keeper_;
   ClaimKeeper claim_keeper_;
+  WorkloadKeeper workload_keeper_;
   // The partitioner uses the first, the scheduler the second. The third partitions GPUs if needed.
   const std::unique_ptr<const scheduling::Framework> framework_, scheduler_framework_,
       partitioning_framework_;

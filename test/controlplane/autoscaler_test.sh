@@ -145,13 +145,13 @@ ready() { k get rs "$1" -n "$team" -o 'jsonpath={.status.readyReplicas}'; }
 nodes_of() { k get pods -n "$team" -l "app=$1" -o 'jsonpath={.items[*].spec.nodeName}'; }
 uid_of() { k get pods -n "$team" -l "app=$1" -o 'jsonpath={.items[*].metadata.uid}'; }
 pool_says() { k get nospool "$1" -o "jsonpath={.status.$2}"; }
-ours() { k get pods -n "$system" -l "$1" -o 'jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName}{"\n"}{end}'; }
+ours() { k get pods -n nos-placeholders -l "$1" -o 'jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName}{"\n"}{end}'; }
 
 # The configuration that the chart has written, without values from the pod's environment.
 autoscaler_config() {
   k get configmap nos-autoscaler -n "$system" -o 'jsonpath={.data.config\.yaml}' |
     sed "s|^leaderElection:|&\n  resourceNamespace: $system\n  leaseDuration: 4\n  renewDeadline: 2\n  retryPeriod: 0.5|
-      s|^placeholders:|&\n  namespace: $system|; /^schedulerConfigFile:/d"
+      /^schedulerConfigFile:/d"
   printf 'health: {healthProbeBindAddress: "0"}\nmetrics: {bindAddress: "0"}\n'
 }
 start_autoscaler() {
@@ -181,8 +181,34 @@ expect created from "$(pool ours 3 "deleteAnnotation: cluster.x-k8s.io/delete-ma
 expect kubeconfig "$controlplane" kubeconfig e2e-autoscaler --namespace "$system" --serviceaccount nos-autoscaler
 cp "$dir/e2e-autoscaler.kubeconfig" "$work/autoscaler.kubeconfig"
 autoscaler_config >"$work/autoscaler.yaml"
+# An earlier version kept its objects beside the other components.
+left() {
+  printf -- '\n---\napiVersion: %s\nkind: %s\nmetadata: {name: left-%s, namespace: %s, labels: {%s}}\n' "$1" "$2" "$3" \
+    "$system" "$4"
+}
+held='spec: {schedulerName: nobody, containers: [{name: hold, image: example/any}]}'
+expect created from "$(left v1 Pod place 'nos.nebuly.com/placeholder: r-1')
+$held
+$(left v1 Pod demand 'nos.nebuly.com/demand-of: gone')
+$held
+$(left v1 Pod other 'app: other')
+$held
+$(left v1 PodTemplate asked 'nos.nebuly.com/demand-of: gone')
+template: {metadata: {labels: {a: b}}, $held}
+$(left autoscaling.x-k8s.io/v1 ProvisioningRequest asked 'nos.nebuly.com/demand-of: gone')" k create
 start_autoscaler a
 soon '^True$' pool_says ours 'conditions[?(@.type=="Ready")].status'
+
+say "what an earlier version left is removed, and nothing else"
+left_over() { k get pods,podtemplates,provisioningrequests -n "$system" -o name | grep /left- | tr '\n' ' '; }
+soon '^pod/left-other $' left_over
+as_autoscaler() { "$kubectl" --kubeconfig "$work/autoscaler.kubeconfig" "$@"; }
+refuse 'deletes only its own Pods' as_autoscaler delete pod left-other -n "$system" --wait=false
+refuse 'forbidden' from "$(left v1 Pod more 'nos.nebuly.com/placeholder: r-1')
+$held" as_autoscaler create
+refuse 'violates PodSecurity "restricted' from "$(left v1 Pod root 'nos.nebuly.com/placeholder: r-1' |
+  sed "s/namespace: $system/namespace: nos-placeholders/")
+spec: {hostPID: true, containers: [{name: hold, image: example/any}]}" as_autoscaler create
 
 soon 'status-layout-0' k get node base -o json # else its GPUs are unknown
 
@@ -238,8 +264,8 @@ expect cordoned k cordon base
 expect created from "$(pool theirs 3 'signal: Pods')" k create
 expect created from "$(replica_set shared 2 7g.40gb)" k create
 soon 'nos-demand-theirs-1' ours nos.nebuly.com/demand-of=theirs
-expect '^-10 Never$' k get pod nos-demand-theirs-0 -n "$system" -o 'jsonpath={.spec.priority} {.spec.preemptionPolicy}'
-expect '^theirs$' k get pod nos-demand-theirs-0 -n "$system" \
+expect '^-10 Never$' k get pod nos-demand-theirs-0 -n nos-placeholders -o 'jsonpath={.spec.priority} {.spec.preemptionPolicy}'
+expect '^theirs$' k get pod nos-demand-theirs-0 -n nos-placeholders \
   -o 'jsonpath={.spec.nodeSelector.test\.nos\.nebuly\.com/pool}'
 add_node theirs
 add_node theirs
@@ -252,19 +278,19 @@ expect deleted k delete nospool theirs
 expect cordoned k cordon theirs-$((serial - 1)) theirs-$serial
 expect created from "$(pool asked 3 'signal: ProvisioningRequest')" k create
 expect created from "$(replica_set shared 2 7g.40gb)" k create
-asked() { k get provisioningrequest nos-demand-asked -n "$system" -o 'jsonpath={.spec.podSets[0].count}'; }
+asked() { k get provisioningrequest nos-demand-asked -n nos-placeholders -o 'jsonpath={.spec.podSets[0].count}'; }
 soon '^2$' asked
 expect 'best-effort-atomic-scale-up.autoscaling.x-k8s.io nos-demand-asked' k get provisioningrequest nos-demand-asked \
-  -n "$system" -o 'jsonpath={.spec.provisioningClassName} {.spec.podSets[0].podTemplateRef.name}'
-expect '^asked$' k get podtemplate nos-demand-asked -n "$system" \
+  -n nos-placeholders -o 'jsonpath={.spec.provisioningClassName} {.spec.podSets[0].podTemplateRef.name}'
+expect '^asked$' k get podtemplate nos-demand-asked -n nos-placeholders \
   -o 'jsonpath={.template.spec.nodeSelector.test\.nos\.nebuly\.com/pool}'
-expect patched k patch provisioningrequest nos-demand-asked -n "$system" --subresource status --type merge \
+expect patched k patch provisioningrequest nos-demand-asked -n nos-placeholders --subresource status --type merge \
   -p '{"status": {"conditions": [{"type": "Provisioned", "status": "True"}]}}'
 add_node asked
 add_node asked
 soon '^2$' ready shared
 soon 'NotFound' asked
-soon 'NotFound' k get podtemplate nos-demand-asked -n "$system"
+soon 'NotFound' k get podtemplate nos-demand-asked -n nos-placeholders
 
 say "no permission lacks, and none is there for nothing"
 if grep -l forbidden "$work"/autoscaler-*.log; then fail "a permission is missing"; fi
@@ -272,7 +298,8 @@ if grep -l forbidden "$work"/autoscaler-*.log; then fail "a permission is missin
 # devices are not served by default.
 unasked='patch events|create leases|(get|update) machinepools/scale|watch (podgroups|workloads|devicetaintrules|(composite)?elasticquotas)'
 needless=$(comm -23 \
-  <({ granted clusterrole/nos-autoscaler; granted role/nos-autoscaler; granted role/nos-autoscaler-places; } | sort -u) \
+  <({ granted clusterrole/nos-autoscaler; granted role/nos-autoscaler; granted role/nos-autoscaler-former
+    granted role/nos-autoscaler-places nos-placeholders; } | sort -u) \
   <(used nos-autoscaler) | grep -vxE "$unasked")
 [ -z "$needless" ] || fail "granted by the chart, and never asked for: $needless"
 say ok

@@ -38,8 +38,10 @@ accepted --set operator.webhook.failurePolicy=Fail --set operator.webhook.certif
 accepted --set operator.webhook.enabled=false
 accepted --set autoscaler.crds.enabled=true
 scaling() { render --set autoscaler.enabled=true "$@"; }
-accepted --set autoscaler.enabled=true --set autoscaler.crds.enabled=false
-accepted --set autoscaler.enabled=true --set autoscaler.replicaCount=1 --set autoscaler.leaderElection.enabled=false \
+# A dry run creates no namespace for placeholders: use the test's.
+accepted --set autoscaler.enabled=true --set autoscaler.crds.enabled=false \
+  --set autoscaler.placeholders.namespace="$namespace"
+accepted --set autoscaler.enabled=true --set autoscaler.replicaCount=1 --set autoscaler.placeholders.namespace="$namespace" --set autoscaler.leaderElection.enabled=false \
   --set autoscaler.provisioningRequests=true --set autoscaler.webhook.urlPrefix=https://hooks.test/ \
   --set autoscaler.webhook.tokenSecret=t --set autoscaler.webhook.caConfigMap=c --set autoscaler.demandPriority=-5 \
   --set autoscaler.config.moves.enabled=true --set scheduler.enabled=false \
@@ -89,6 +91,27 @@ refuse 'needs leader election' render --set operator.leaderElection.enabled=fals
 bound() { render --set autoscaler.enabled=true --set telemetry.enabled=true "$@" | grep -c 'bindAddress: 127.0.0.1:8080'; }
 expect '^6$' bound --set metrics.loopback=true
 refuse '^0$' bound
+# After a removal a Job cleans up, with rights only where the chart does not delete the namespace itself.
+hook() { render -s templates/uninstall.yaml --set autoscaler.enabled=true "$@"; }
+expect 'args: .uninstall, --namespace, '"$namespace"'.$' hook
+expect 'args: .uninstall, --namespace, '"$namespace"', --namespace, held.$' hook \
+  --set autoscaler.placeholders.namespace=held --set autoscaler.placeholders.createNamespace=false
+refuse 'could not find template' hook --set uninstall.enabled=false
+# Metrics need a right, unless they stay within the pod, or the values say otherwise.
+secured() { render --set autoscaler.enabled=true --set telemetry.enabled=true "$@" | grep -c 'args: .*--secure-metrics'; }
+expect '^5$' secured # not the telemetry server's, which nos check reads
+expect '^6$' secured --set metrics.secure=true
+expect '^6$' secured --set metrics.secure=true --set metrics.loopback=true
+refuse '^0$' secured --set metrics.secure=false
+refuse '^0$' secured --set metrics.loopback=true
+certified() { render --set autoscaler.enabled=true --set telemetry.enabled=true "$@" | grep -cE 'metrics-cert-file|secretName: cert|mountPath: /etc/nos-metrics'; }
+expect '^18$' certified --set metrics.certificateSecret=cert --set metrics.secure=true
+refuse '^0$' certified --set metrics.certificateSecret=cert --set metrics.secure=false
+reviewing() { render -s templates/metrics-access.yaml "$@"; }
+expect 'name: nos-mig-agent' reviewing
+expect 'nonResourceURLs: ./metrics.' reviewing
+refuse 'could not find template' reviewing --set metrics.secure=false
+refuse 'metrics.secure' render --set metrics.secure=maybe
 refuse 'needs metrics.loopback=false' render --set metrics.loopback=true --set metrics.serviceMonitor.enabled=true
 # Every component counts the memory of whole GPUs alike, whatever the profiles are.
 counted() { render -s templates/scheduler.yaml -s templates/operator.yaml "$@" | grep -c "MemoryGB: 40"; }
@@ -134,9 +157,21 @@ preempting() { scaling -s templates/autoscaler.yaml | grep -c 'preemptionPolicy:
 expect '^2$' preempting
 # The priority class of placeholders is reserved for them, if the API server supports the policy.
 reserved() { scaling --kube-version 1.34.0 -s templates/autoscaler-places.yaml; }
-expect "request.namespace == '$namespace'" reserved
+expect "request.namespace == 'nos-placeholders'" reserved
+expect "request.namespace == 'held'" scaling --kube-version 1.34.0 -s templates/autoscaler-places.yaml \
+  --set autoscaler.placeholders.namespace=held
 out=$(reserved | dry_run 2>&1) || fail "policy of the placeholders' class"
 expect_no 'ValidatingAdmissionPolicy' scaling
+# Placeholders have a namespace of their own, restricted and created by default.
+placed() { scaling -s templates/autoscaler-rbac.yaml -s templates/autoscaler.yaml "$@"; }
+expect 'pod-security.kubernetes.io/enforce: restricted' placed
+expect "formerNamespace: $namespace" placed
+expect 'hostPorts: false' placed
+expect 'verbs: .create, patch, delete.' placed
+expect 'hostPorts: true' placed --set autoscaler.placeholders.podSecurity=privileged
+expect_no 'kind: Namespace' placed --set autoscaler.placeholders.createNamespace=false
+expect_no 'kind: Namespace|former' placed --set autoscaler.placeholders.namespace="$namespace"
+refuse 'podSecurity' placed --set autoscaler.placeholders.podSecurity=none
 refuse 'placeholders must not set namespace' scaling --set autoscaler.config.placeholders.namespace=x
 refuse 'must not set webhook or provisioningRequests' scaling --set autoscaler.config.webhook.tokenFile=x
 refuse 'must not set health or metrics' scaling --set autoscaler.config.metrics.bindAddress=0

@@ -127,6 +127,6 @@ needless+=$(comm -23 \
   grep -vxE "$rarely|patch persistentvolume(s|claims)|delete pods|$claims|$unserved")
 [ -z "$needless" ] || fail "granted by the chart, and never asked for: $needless"
 
-expect uninstalled "$helm" uninstall nos -n "$system"
+expect uninstalled "$helm" uninstall nos -n "$system" --no-hooks
 refuse NotFound k get clusterrole nos-gpu-partitioner
 say ok

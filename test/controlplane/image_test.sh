@@ -172,10 +172,18 @@ expect "^$registry/nos:$version\$" sh -c "$(printf '%q ' "$kubectl" get pods -n 
 [ "$(wc -l <<<"$out")" = 1 ] || fail "images of other origin"
 expect '^0( 0)*$' k get pods -n "$system" -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}'
 
-say "their metrics are served"
+say "their metrics are served, to those with the right"
+expect created k create serviceaccount scraper
+expect created k create clusterrolebinding scraper --clusterrole=nos-metrics-reader --serviceaccount=default:scraper
+scraper=$(k create token scraper)
 while read -r name address; do
   [ "$address" != None ] || address=$(k get endpoints "$name" -n "$system" -o jsonpath='{.subsets[0].addresses[0].ip}' 2>/dev/null)
-  expect '^nos_' curl -fsS "http://$address:8080/metrics"
+  if [ "$name" = nos-telemetry-metrics ]; then # it names no tenants
+    expect '^nos_' curl -fsS "http://$address:8080/metrics"
+    continue
+  fi
+  refuse '401' curl -fsSk "https://$address:8080/metrics"
+  expect '^nos_' curl -fsSk -H "Authorization: Bearer $scraper" "https://$address:8080/metrics"
 done < <(k get services -n "$system" --no-headers -o custom-columns=:.metadata.name,:.spec.clusterIP | grep -e '-metrics ')
 
 say "the dashboard is served, and has the agent's and the operator's reports"

@@ -25,7 +25,7 @@ finish() {
   for name in "${!pid[@]}"; do kill "${pid[$name]}" 2>/dev/null; done
   k delete namespace "$team" --wait=false >/dev/null 2>&1
   k get pods -n "$team" -o name 2>/dev/null | xargs -r "$kubectl" delete -n "$team" --force --grace-period=0 >/dev/null 2>&1
-  "$helm" uninstall nos -n "$system" >/dev/null 2>&1
+  "$helm" uninstall nos -n "$system" --no-hooks >/dev/null 2>&1
   k delete namespace "$system" --wait=false >/dev/null 2>&1
   k delete node "${nodes[@]}" >/dev/null 2>&1
   for name in "${!pid[@]}"; do kill -9 "${pid[$name]}" 2>/dev/null; done

@@ -137,8 +137,7 @@ kubelet_account() {
 # The configuration that the chart has written, without values from the pod's environment.
 autoscaler_config() {
   k get configmap nos-autoscaler -n "$system" -o 'jsonpath={.data.config\.yaml}' |
-    sed "s|^leaderElection:|&\n  resourceNamespace: $system|
-      s|^placeholders:|&\n  namespace: $system|; /^schedulerConfigFile:/d"
+    sed "s|^leaderElection:|&\n  resourceNamespace: $system|; /^schedulerConfigFile:/d"
   printf 'health: {healthProbeBindAddress: "0"}\nmetrics: {bindAddress: "0"}\n'
 }
 start_daemons() {
@@ -223,7 +222,7 @@ node_of() { k get pod "$1" -n "$team" -o 'jsonpath={.spec.nodeName}'; }
 # uids POD...
 uids() { k get pods "$@" -n "$team" --no-headers -o custom-columns=UID:.metadata.uid; }
 # demand: the pods by which nos asks for nodes.
-demand() { k get pods -n "$system" -l nos.nebuly.com/demand-of -o name; }
+demand() { k get pods -n nos-placeholders -l nos.nebuly.com/demand-of -o name; }
 # refused POD: messages of Karpenter about a pod for which it buys nothing.
 refused() {
   k get events -n "$team" --field-selector "reason=FailedScheduling,source=karpenter,involvedObject.name=$1" \

@@ -22,7 +22,8 @@ render() { "$helm" template nos "$chart" -n "$namespace" --kube-version 1.28.0 "
 only() { render -s "templates/$1.yaml" "${@:2}"; }
 count() { "${@:2}" | grep -cE -- "$1"; }
 dry_run() { k apply --server-side --dry-run=server --validate=strict -f -; }
-all=(--set autoscaler.enabled=true --set telemetry.enabled=true --set telemetry.certificateSecret=c
+# A dry run creates no namespace for the placeholders.
+all=(--set autoscaler.enabled=true --set autoscaler.placeholders.namespace="$namespace" --set telemetry.enabled=true --set telemetry.certificateSecret=c
   --set telemetry.tokensSecret=t)
 daemons='partitioner scheduler operator autoscaler telemetry agent'
 value_of() { case $1 in partitioner) echo gpuPartitioner ;; agent) echo gpuPartitioner.migAgent ;; *) echo "$1" ;; esac }
@@ -95,8 +96,8 @@ extra=(--set-json 'extraEnv=[{"name":"ALL","value":"1"}]'
   --set-json 'extraVolumes=[{"name":"all","emptyDir":{}}]'
   --set-json 'extraVolumeMounts=[{"name":"all","mountPath":"/all"}]')
 everywhere() { render "${all[@]}" "${extra[@]}"; }
-expect '^6$' count 'name: ALL$' everywhere
-expect '^6$' count 'mountPath: /all$' everywhere
+expect '^7$' count 'name: ALL$' everywhere
+expect '^6$' count 'mountPath: /all$' everywhere # the clean-up's Job takes variables only
 whole() { everywhere | dry_run; }
 expect 'serverside-applied' whole
 for daemon in $daemons; do

@@ -29,7 +29,7 @@ trap end EXIT
 render() {
   "$helm" template nos "$chart" -n "$namespace" --kube-version 1.28.0 \
     --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true \
-    --set autoscaler.enabled=true "${@:2}" >"$work/$1" || fail "render"
+    --set autoscaler.enabled=true --set autoscaler.placeholders.namespace="$namespace" "${@:2}" >"$work/$1" || fail "render"
 }
 dry_run() { k apply --server-side --dry-run=server --validate=strict -f "$work/$1"; }
 
@@ -52,6 +52,16 @@ expect "prometheusrule.monitoring.coreos.com/nos serverside-applied" dry_run pla
 render tuned --set metrics.serviceMonitor.interval=1m \
   --set metrics.serviceMonitor.labels.release=prometheus
 expect 'serverside-applied' dry_run tuned
+# They go to what the daemons serve: TLS and a token, unless metrics are open.
+expect 'bearerTokenFile: ' cat "$work/plain"
+expect 'insecureSkipVerify: true' cat "$work/plain"
+render verified --set metrics.certificateSecret=c
+expect 'serverside-applied' dry_run verified
+expect_no insecureSkipVerify cat "$work/verified"
+expect 'serverName: nos-metrics' cat "$work/verified"
+render open --set metrics.secure=false
+expect 'serverside-applied' dry_run open
+expect_no 'bearerToken|scheme: https' cat "$work/open"
 sed 's/interval:/often:/' "$work/plain" >"$work/unknown"
 refuse 'often: field not declared in schema' dry_run unknown
 sed 's/interval: 15s/interval: soon/' "$work/plain" >"$work/soon"

@@ -42,7 +42,7 @@ for name in go go-subcharts walkai; do
   of=(-f "$files/$name.yaml")
   expect 'kind: DaemonSet' render "${of[@]}"
   expect_no 'ghcr.io|kube-rbac-proxy' render "${of[@]}"
-  expect '^4$' count 'image: "nos:0.1.0"' render "${of[@]}"
+  expect '^5$' count 'image: "nos:0.1.0"' render "${of[@]}"
   expect 'NOTE gpuPartitioner.image, .* name images of an earlier project; nos:0.1.0 runs instead' only notes "${of[@]}"
   # Limits are those of this chart.
   for part in partitioner agent scheduler operator; do
@@ -100,20 +100,20 @@ expect 'name: mine-mig-agent$' render --set fullnameOverride=mine
 expect 'app.kubernetes.io/name: my-name$' render --set nameOverride=my-name
 
 # Images: one for all, or another for one component; images of the Go project in a mirror are refused.
-expect '^4$' count 'image: "registry.test/nos:v7"' render --set image.repository=registry.test/nos,image.tag=v7
-expect '^4$' count 'image: "registry.test/nos:0.1.0"' render --set gpuPartitioner.image.repository=registry.test/nos
+expect '^5$' count 'image: "registry.test/nos:v7"' render --set image.repository=registry.test/nos,image.tag=v7
+expect '^5$' count 'image: "registry.test/nos:0.1.0"' render --set gpuPartitioner.image.repository=registry.test/nos
 expect '^1$' count 'image: "registry.test/nos:0.1.0"' render --set operator.image.repository=registry.test/nos
 expect 'NOTE operator.image.tag \(0.1.2\): this daemon runs another version than the rest, whose tag is 0.1.0' only notes \
   --set operator.image.tag=0.1.2
 expect_no 'another version' only notes --set image.tag=v7 --set gpuPartitioner.image.tag=v7
 digest=sha256:$(printf 'a%.0s' {1..64})
-expect '^4$' count "image: \"registry.test/nos@$digest\"" render --set "image.repository=registry.test/nos,image.digest=$digest"
+expect '^5$' count "image: \"registry.test/nos@$digest\"" render --set "image.repository=registry.test/nos,image.digest=$digest"
 expect '^1$' count 'image: "registry.test/nos:v7"' render --set "image.repository=registry.test/nos,image.digest=$digest" \
   --set operator.image.tag=v7
 refuse 'image.digest: sha256:abc is not' render --set image.digest=sha256:abc
 refuse 'set image.tag or image.digest' render --set image.repository=registry.test/nos:v7
 refuse 'set image.tag or image.digest' render --set "image.repository=registry.test:5000/nos@$digest"
-expect '^4$' count 'image: "registry.test:5000/nos:0.1.0"' render --set image.repository=registry.test:5000/nos
+expect '^5$' count 'image: "registry.test:5000/nos:0.1.0"' render --set image.repository=registry.test:5000/nos
 refuse 'a digest is image.digest' render --set "image.tag=$digest"
 refuse 'name the image' render --set image.repository=
 # make deploy, with a helm that prints the values which it is given
@@ -272,7 +272,7 @@ hint gpuPartitioner.migAgent.mps.enable gpuPartitioner.migAgent.mps.enabled
 hint operator.resource operator.resources
 hint nos-operator.replicaCounts nos-operator.replicaCount
 hint clusterInfoExporter.config.endpiont clusterInfoExporter.config.endpoint
-refuse 'unknown value metrics.abc; known there: dashboards, labels, loopback, prometheusRule, serviceMonitor' render --set metrics.abc=1
+refuse 'unknown value metrics.abc; known there: certificateSecret, dashboards, labels, loopback, prometheusRule, secure, serverName, serviceMonitor' render --set metrics.abc=1
 two() { render --set operator.enable=1,telemetry.enable=1 2>&1 | grep -c 'unknown value'; }
 expect '^2$' two
 

@@ -134,7 +134,7 @@ EOF
 dump=(-f "$work/starving.yaml" -f "$work/others.yaml")
 call 0 "$nos" explain pod default/big "${dump[@]}"
 grep -q "^in the way    on node n (priority up to 0): default/holder$" "$work/out" || fail "who waits for whom"
-grep -q "^remedy        wait for the end of default/holder on node n$" "$work/out" || fail "a remedy"
+grep -q "^remedy        wait for the end of pod default/holder on node n$" "$work/out" || fail "a remedy"
 call 0 "$nos" explain pod default/small "${dump[@]}"
 grep -q "^  to create   1g.5gb@[1-6] of GPU 0$" "$work/out" || fail "instances to create"
 grep -q "the partitioner does so" "$work/out" || fail "who partitions for pods of kube-scheduler"

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "agent/loop/fixture_test.h"
+#include "cluster/placeholder.h"
 #include "device/mps_gpus.h"
 #include "gpu/shares.h"
 #include "reconcile/testing/event_reasons.h"
@@ -233,6 +234,19 @@ TEST_F(AgentMpsTest, PublishesUnmetMpsRequirementsOnPods) {
   run_as("b", 0);
   Run();
   EXPECT_THAT(EventReasons(api_), Contains("MpsOtherUser ml/b"));
+}
+
+TEST_F(AgentMpsTest, PlaceholderNeedsNoHostIpc) {
+  needs_ = {true, true};
+  Start();
+  Run();
+  Apply("7", {{0, "10gb@0"}}, seconds(30));
+  Hold("a", "10", "0");
+  Json object = *api_.Find("pods", "ml/a");
+  MakeObject(object, "metadata", "labels")[cluster::kPlaceholder] = "r-1";
+  api_.Put(object);
+  Run();
+  EXPECT_THAT(Events(), Not(HasSubstr("MpsNeedsHostIPC")));
 }
 
 TEST_F(AgentMpsTest, ChecksMpsRequirementsOfInitContainersAndAllUsers) {

@@ -6,7 +6,7 @@
 //   ReaderAccess access(transport, clock, [&] { return NamespacesOf(recorder); }, {});
 //   NOS_ASSIGN(const telemetryserver::Reader reader, access.Of(request, address));
 //
-// Answers are cached (token_holders.h). Thread-safe.
+// Answers are cached (reviews/token_holders.h). Thread-safe.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "cmd/access/reader_rights.h"
-#include "cmd/access/token_holders.h"
+#include "cmd/reviews/token_holders.h"
 #include "codec/json.h"
 #include "kube/transport.h"
 #include "net/http.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cmd/reviews/access_review.h"
 #include "kube/client.h"
 
 namespace nos::cmd {
@@ -15,9 +16,6 @@ using telemetryserver::Reader;
 constexpr Duration kKeep = std::chrono::minutes(1), kKeepUnfinished = std::chrono::seconds(10);
 constexpr Duration kPatience = std::chrono::seconds(10), kMaxGo = std::chrono::seconds(5);
 constexpr size_t kAtOnce = 50, kMaxKnown = 2000, kMaxLabel = 63;
-
-const kube::Resource kAccessReviews{"authorization.k8s.io", "v1", "subjectaccessreviews",
-                                    "SubjectAccessReview", false};
 
 // Key of a user's rights. It excludes the token's ID: a user who can create tokens would otherwise
 // count as a new user with each token.
@@ -34,9 +32,7 @@ Json ReviewOf(const Json& subject, std::string_view verb, const std::string& ns)
   JsonObject attributes{{"verb", verb}, {"resource", "pods"}};
   if (!ns.empty()) attributes["namespace"] = ns;
   spec["resourceAttributes"] = std::move(attributes);
-  return {{"apiVersion", kAccessReviews.group + "/" + kAccessReviews.version},
-          {"kind", kAccessReviews.kind},
-          {"spec", std::move(spec)}};
+  return AccessReview(std::move(spec));
 }
 
 // Namespace names are RFC 1123 labels.
@@ -229,8 +225,7 @@ Result<std::vector<bool>> ReaderRights::May(const Json& subject, std::string_vie
                                                     "you may see: {}",
                                                     reviewed.status().message()));
     }
-    const Json* allowed = Find(*reviewed, "status", "allowed");
-    may.push_back(allowed != nullptr && *allowed == Json(true));
+    may.push_back(IsAllowed(*reviewed));
   }
   return may;
 }

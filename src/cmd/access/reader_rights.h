@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cmd/access/single_flight.h"
+#include "cmd/reviews/single_flight.h"
 #include "codec/json.h"
 #include "kube/transport.h"
 #include "telemetryserver/concurrency_limiter.h"

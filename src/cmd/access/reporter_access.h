@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "cmd/access/token_holders.h"
 #include "cmd/daemon/config_file.h"
+#include "cmd/reviews/token_holders.h"
 
 namespace nos::cmd {
 

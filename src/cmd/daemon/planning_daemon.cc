@@ -75,11 +75,13 @@ Status RunPlanningDaemon(const DaemonFlags& flags, const PlanningDaemon& what) {
   options.wake = [&] { bell.Ring(); };
   reconcile::Runner runner(metered, options);
   LoopReport report;
-  NOS_ASSIGN(const auto probes, Probes::Serve(what.daemon.addresses,
-                                              {{"loop", [&] { return report.Alive(); }, true},
-                                               {"caches", [&] { return report.Synced(); }},
-                                               {"lease", [&] { return leader.error(); }}},
-                                              metrics, [&] { leader.Report(metrics); }));
+  NOS_ASSIGN(const auto probes, Probes::Serve(
+                                    what.daemon.addresses,
+                                    {{"loop", [&] { return report.Alive(); }, true},
+                                     {"caches", [&] { return report.Synced(); }},
+                                     {"lease", [&] { return leader.error(); }}},
+                                    metrics, [&] { leader.Report(metrics); },
+                                    MetricsSecurity::Of(flags.metrics, connection)));
   ActiveReplica replica(what, std::move(rules), leads, metrics);
   RunUntil([&] { return events.StopAsked(); }, runner, bell, SystemClock(),
            [&] {

@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "kube/testing/fake_api.h"
+
 namespace nos::cmd {
 namespace {
 
@@ -44,6 +46,39 @@ TEST_F(ProbesTest, UpdatesGaugesBeforeScrape) {
   EXPECT_EQ(scrapes_, 1);
   EXPECT_EQ(Ask("/other").substr(0, 3), "404");
   EXPECT_EQ(Ask("/metrics", "POST").substr(0, 3), "405");
+}
+
+TEST(SecureProbesTest, ShowMetricsOnlyToThoseWithTheRight) {
+  Metrics metrics;
+  kube::FakeApi api;
+  const ManualClock clock{Time(std::chrono::seconds(1'800'000'000))};
+  const auto probes = Probes::Serve({"127.0.0.1:0", "0"}, {}, metrics, [] {},
+                                    {std::make_unique<MetricsAccess>(api, clock)})
+                          .value();
+  net::HttpRequest request;
+  request.method = "GET";
+  request.target = "/metrics";
+  EXPECT_EQ(probes->Answer(request, false).code, 403) << "without TLS nobody sends a token";
+  EXPECT_EQ(probes->Answer(request, true).code, 401);
+  for (const char* path : {"/healthz", "/readyz"}) {
+    request.target = path;
+    EXPECT_EQ(probes->Answer(request, false).code, 200);
+    EXPECT_EQ(probes->Answer(request, true).code, 200);
+  }
+}
+
+TEST(SecureProbesTest, NeedCertificateAndKeyTogether) {
+  Metrics metrics;
+  kube::FakeApi api;
+  const ManualClock clock{Time(std::chrono::seconds(1'800'000'000))};
+  const auto serve = [&](const std::string& certificate) {
+    return Probes::Serve({"0", "127.0.0.1:0"}, {}, metrics, [] {},
+                         {std::make_unique<MetricsAccess>(api, clock), certificate, ""})
+        .status()
+        .code();
+  };
+  EXPECT_EQ(serve(""), Code::kOk) << "with a certificate of its own";
+  EXPECT_EQ(serve("/nowhere/tls.crt"), Code::kInvalid);
 }
 
 TEST(ProbesAddressTest, RejectsInvalidAddresses) {

@@ -27,6 +27,18 @@ void AddDaemonFlags(CLI::App& command, DaemonFlags& flags) {
                   "Default: $KUBECONFIG, the pod's service account, ~/.kube/config")
       ->option_text("FILE");
   command.add_option("--context", flags.context, "Kubeconfig context to use")->option_text("NAME");
+  AddMetricsFlags(command, flags.metrics);
+}
+
+void AddMetricsFlags(CLI::App& command, MetricsFlags& flags) {
+  command.add_flag("--secure-metrics", flags.secure,
+                   "Serve /metrics over TLS, to those whom the API server lets get that path");
+  command
+      .add_option("--metrics-cert-file", flags.certificate_file,
+                  "Certificate for it (PEM), reloaded when it changes. Default: one of its own")
+      ->option_text("FILE");
+  command.add_option("--metrics-key-file", flags.key_file, "Private key of that certificate (PEM)")
+      ->option_text("FILE");
 }
 
 void AddDaemonCommand(CLI::App& root, Chosen& chosen, const std::string& name,

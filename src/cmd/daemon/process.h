@@ -19,8 +19,10 @@ namespace nos::cmd {
 struct DaemonFlags {
   std::string config, kubeconfig, context;
   bool print_config = false;
+  MetricsFlags metrics;
 };
 void AddDaemonFlags(CLI::App& command, DaemonFlags& flags);
+void AddMetricsFlags(CLI::App& command, MetricsFlags& flags);
 // The subcommand `name` of a daemon with no other flags. `start` returns the exit code.
 void AddDaemonCommand(CLI::App& root, Chosen& chosen, const std::string& name,
                       const std::string& about, int (*start)(const DaemonFlags& flags));

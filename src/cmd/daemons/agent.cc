@@ -286,8 +286,10 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
              AgentTelemetry::Start(config.telemetry,
                                    {flags.node, backend, pod_resources, catalogue, health, xids,
                                     metrics, SettingsOf(settings, config.host)}));
-  NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses, ChecksOf(report), metrics,
-                                              [&] { config.plugins.Measure(metrics); }));
+  NOS_ASSIGN(const auto probes, Probes::Serve(
+                                    config.daemon.addresses, ChecksOf(report), metrics,
+                                    [&] { config.plugins.Measure(metrics); },
+                                    MetricsSecurity::Of(flags.daemon.metrics, connection)));
   const ClaimThread claim_thread(claims, claims_bell, clock);
   // 5. Reconcile until shutdown. An event of a device or plugin is not part of any watch, so it
   //    triggers a reconciliation itself.

@@ -110,6 +110,12 @@ void DescribeAutoscaler(ConfigFields& f, AutoscalerFile& file) {
     f.Text("namespace", file.ns,
            "Namespace of placeholder pods and of pods that signal demand. Empty: the namespace of "
            "this pod.");
+    f.Text("formerNamespace", file.former_ns,
+           "Namespace in which an earlier version kept these pods: those that are left there are "
+           "deleted. Empty: none.");
+    f.Flag("hostPorts", c.relocations.rules.host_ports,
+           "Move pods with host ports. Their placeholders need a namespace of Pod Security level "
+           "privileged.");
     f.Text("image", file.image, "Image of these pods: the image of nos. Required.");
     f.Text(
         "imagePullSecrets", file.pull_secrets,
@@ -154,6 +160,7 @@ controllers::AutoscalerConfig OptionsOf(const AutoscalerFile& file) {
   const std::string ns = file.ns.empty() ? OwnNamespace() : file.ns;
   const std::vector<std::string> command{"nos", "hold"};
   c.relocations.ns = c.signal.ns = ns;
+  c.relocations.former_ns = c.signal.former_ns = file.former_ns;
   c.relocations.image = c.signal.image = file.image;
   c.relocations.command = c.signal.command = command;
   for (const std::string_view name : Split(file.pull_secrets, ',')) {

@@ -21,7 +21,7 @@ struct AutoscalerFile {
   controllers::AutoscalerConfig controller;
   std::string objective = "pods";
   // Namespace, image and priority classes of placeholders and of pods that signal demand.
-  std::string ns, image, priority_class, place_class;
+  std::string ns, former_ns, image, priority_class, place_class;
   std::string pull_secrets;  // of that image, separated by commas
   // Converted by OptionsOf: the controller uses ints and fractions.
   int64_t utilization_threshold_percent = 50, max_concurrent_drains = 3;

@@ -37,8 +37,8 @@ TEST_F(AutoscalerConfigTest, PassesAllFieldsToController) {
       "maxConcurrentDrains: 1}\n"
       "moves: {enabled: true, maxPerPod: 2, maxPerHour: 7, maxPerNamespacePerHour: 3}\n"
       "relocations: {localStorage: true, drainTimeoutSeconds: 30m}\n"
-      "placeholders: {namespace: places, image: 'nos:2', demandPriorityClass: low, priorityClass: "
-      "places}\n"
+      "placeholders: {namespace: places, formerNamespace: nos, hostPorts: false, image: 'nos:2', "
+      "demandPriorityClass: low, priorityClass: places}\n"
       "provisioningRequests: false\n");
   ASSERT_TRUE(read.ok()) << read.message();
   const controllers::AutoscalerConfig options = OptionsOf(file_);
@@ -56,6 +56,9 @@ TEST_F(AutoscalerConfigTest, PassesAllFieldsToController) {
   EXPECT_EQ(options.relocations.drain_timeout, std::chrono::minutes(30));
   EXPECT_EQ(options.relocations.ns, "places");
   EXPECT_EQ(options.signal.ns, "places");
+  EXPECT_EQ(options.relocations.former_ns, "nos");
+  EXPECT_EQ(options.signal.former_ns, "nos");
+  EXPECT_FALSE(options.relocations.rules.host_ports);
   EXPECT_EQ(options.relocations.image, "nos:2");
   EXPECT_EQ(options.signal.command, (std::vector<std::string>{"nos", "hold"}));
   EXPECT_EQ(options.signal.priority_class, "low");

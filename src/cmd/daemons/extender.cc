@@ -102,10 +102,12 @@ Status RunExtender(const ExtenderFlags& flags, const DaemonFlags& daemon, const 
   options.wake = [&] { bell.Ring(); };
   reconcile::Runner runner(reconciler, metered, options);
   LoopReport report;
-  NOS_ASSIGN(const auto probes, Probes::Serve(common.addresses,
-                                              {{"loop", [&] { return report.Alive(); }, true},
-                                               {"caches", [&] { return report.Synced(); }}},
-                                              metrics, [] {}));
+  NOS_ASSIGN(const auto probes,
+             Probes::Serve(
+                 common.addresses,
+                 {{"loop", [&] { return report.Alive(); }, true},
+                  {"caches", [&] { return report.Synced(); }}},
+                 metrics, [] {}, MetricsSecurity::Of(daemon.metrics, connection)));
   const SystemClock clock;
   kube::Client client(metered);
   auto server = net::Listen(server_options, [&](const net::HttpRequest& request) {

@@ -166,8 +166,10 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
                             {"caches", [&] { return report.Synced(); }},
                             {"lease", [&] { return leader.error(); }}};
   if (serves) checks.push_back({"webhook", [&] { return webhook->Ready(); }});
-  NOS_ASSIGN(const auto probes, Probes::Serve(config.daemon.addresses, std::move(checks), metrics,
-                                              [&] { leader.Report(metrics); }));
+  NOS_ASSIGN(const auto probes,
+             Probes::Serve(
+                 config.daemon.addresses, std::move(checks), metrics,
+                 [&] { leader.Report(metrics); }, MetricsSecurity::Of(flags.metrics, connection)));
   const SystemClock clock;
   kube::Client client(metered);
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,

@@ -127,11 +127,13 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
   options.wake = [&] { bell.Ring(); };
   reconcile::Runner runner(metered, options);
   LoopReport report;
-  NOS_ASSIGN(const auto probes, Probes::Serve(daemon.addresses,
-                                              {{"loop", [&] { return report.Alive(); }, true},
-                                               {"caches", [&] { return report.Synced(); }},
-                                               {"lease", [&] { return leader.error(); }}},
-                                              metrics, [&] { leader.Report(metrics); }));
+  NOS_ASSIGN(const auto probes, Probes::Serve(
+                                    daemon.addresses,
+                                    {{"loop", [&] { return report.Alive(); }, true},
+                                     {"caches", [&] { return report.Synced(); }},
+                                     {"lease", [&] { return leader.error(); }}},
+                                    metrics, [&] { leader.Report(metrics); },
+                                    MetricsSecurity::Of(flags.metrics, connection)));
   kube::Workers binders(metered, kBinders), reporter(metered, 1);
   const SystemClock clock;
   ActiveReplica replica(flags.config, std::move(rules),

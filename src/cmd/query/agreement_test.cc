@@ -6,6 +6,7 @@
 #include "cmd/query/plan_evictions.h"
 #include "cmd/query/plan_pods.h"
 #include "cmd/telemetry/explainer.h"
+#include "planning/remedies.h"
 #include "scheduling/remedies.h"
 
 namespace nos::cmd {
@@ -71,8 +72,11 @@ class QuotaAgreementTest : public ::testing::Test {
     const PlanningFrameworks frameworks;
     std::vector<std::shared_ptr<const cluster::Pod>> pending = objects_.pods;
     std::erase_if(pending, [](const auto& pod) { return !pod->node_name.empty(); });
-    planning::Plan plan = WithRefused(controllers::PlanWithinQuotas(
-        {pending, {}}, objects_.pods, snapshot, *objects_.around, frameworks.choice(), {}));
+    controllers::AdmittedPlan admitted = controllers::PlanWithinQuotas(
+        {pending, {}}, objects_.pods, snapshot, *objects_.around, frameworks.choice(), {});
+    planning::AddRemedies(snapshot, admitted.gangs, frameworks.choice(), admitted.quotas, nullptr,
+                          admitted.plan);
+    planning::Plan plan = WithRefused(std::move(admitted));
     AskForEvictions(objects_, kCatalogue, nullptr, plan);
     return plan;
   }

@@ -26,6 +26,7 @@
 #include "controllers/planned_gangs.h"
 #include "planning/names.h"
 #include "planning/planner.h"
+#include "planning/remedies.h"
 #include "planning/slice_choice.h"
 #include "scheduling/framework_choice.h"
 #include "scheduling/pod_state.h"
@@ -243,6 +244,8 @@ Status RunPlan(const PlanFlags& flags) {
   const Duration took = clock.Now() - start;
   const bool further = flags.moves > 0 || flags.with_pools;
   Unplaced unplaced = further ? UnplacedOf(admitted, snapshot) : Unplaced();
+  planning::AddRemedies(snapshot, admitted.gangs, frameworks, admitted.quotas, options.out_of_time,
+                        admitted.plan);
   planning::Plan plan = WithRefused(std::move(admitted));
   AskForEvictions(input, catalogue, options.out_of_time, plan);
   // 3. Report. Moves come before new nodes: pods that a move serves need no node.

@@ -30,6 +30,7 @@ struct Config {
 struct Flags {
   std::string config;
   bool print_config = false, sandbox = false;
+  MetricsFlags metrics;
 };
 
 void DescribeTelemetry(ConfigFields& f, Config& c) {
@@ -64,7 +65,14 @@ void ShareMemory() {
   mallopt(M_ARENA_MAX, 2);  // NOLINT(concurrency-mt-unsafe): before any thread starts
 }
 
-Status RunTelemetry(const Config& config) {
+Result<MetricsSecurity> SecurityOf(const MetricsFlags& flags, const Config& config) {
+  if (!flags.secure || config.server.sandbox) return MetricsSecurity();
+  NOS_ASSIGN(const kube::ConnectionConfig connection,
+             kube::LoadConnection(config.server.readers.kubeconfig, ""));
+  return MetricsSecurity::Of(flags, connection);
+}
+
+Status RunTelemetry(const Config& config, const MetricsFlags& flags) {
   ShareMemory();
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
   WakeSignal bell;
@@ -77,8 +85,10 @@ Status RunTelemetry(const Config& config) {
   std::unique_ptr<TelemetryServer> server;
   // A sandbox opens no port beyond this machine: probes are served on the API's address.
   const ProbeAddresses nowhere{"0", "0"};
+  NOS_ASSIGN(MetricsSecurity security, SecurityOf(flags, config));
   NOS_ASSIGN(const auto probes,
-             ServerProbes::Serve(config.server.sandbox ? nowhere : config.addresses, metrics));
+             ServerProbes::Serve(config.server.sandbox ? nowhere : config.addresses, metrics,
+                                 std::move(security)));
   NOS_ASSIGN(server, TelemetryServer::Start(config.server, catalogue, clock, metrics));
   probes->Show(*server);
   if (config.server.sandbox) server->Show(probes->probes());
@@ -100,7 +110,7 @@ int Start(const Flags& flags) {
                       .describe = describe,
                       .check = [] { return Status::Ok(); },
                       .log_level = config.log_level,
-                      .run = [&] { return RunTelemetry(config); }},
+                      .run = [&] { return RunTelemetry(config, flags.metrics); }},
                      flags.config, flags.print_config);
 }
 
@@ -125,6 +135,7 @@ void AddTelemetryCommand(CLI::App& root, Chosen& chosen) {
   command->add_flag(
       "--sandbox", flags->sandbox,
       "Grant full read and write access to all users of this machine, and to no other machine");
+  AddMetricsFlags(*command, flags->metrics);
   command->footer(
       "Examples:\n"
       "  nos telemetry --sandbox                       serve the dashboard on "

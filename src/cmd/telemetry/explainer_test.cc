@@ -72,7 +72,7 @@ TEST_F(ExplainerTest, RestoresNominationsAndEvictions) {
   stranger.priority = 100;
   const SharedPod second = Add(stranger);
   EXPECT_EQ(Explain(first).remedy,
-            "wait for the end of c/p0, c/p1, c/p2, 1 more on node n, which are ending");
+            "wait for the end of pod c/p0, pod c/p1, pod c/p2, 1 more on node n, which are ending");
   const scheduling::Explanation why = Explain(second);
   EXPECT_FALSE(why.preemption)
       << "the quota reserves the capacity for a/q, independent of priority";

@@ -1,15 +1,20 @@
 #include "cmd/telemetry/server_probes.h"
 
+#include <utility>
+
 namespace nos::cmd {
 
 Result<std::unique_ptr<ServerProbes>> ServerProbes::Serve(const ProbeAddresses& addresses,
-                                                          Metrics& metrics) {
+                                                          Metrics& metrics,
+                                                          MetricsSecurity security) {
   auto probes = std::make_unique<ServerProbes>();
   NOS_ASSIGN(probes->probes_,
-             Probes::Serve(addresses, {{"store", [self = probes.get()] { return self->Ready(); }}},
-                           metrics, [self = probes.get()] {
-                             if (TelemetryServer* const server = self->server_) server->Report();
-                           }));
+             Probes::Serve(
+                 addresses, {{"store", [self = probes.get()] { return self->Ready(); }}}, metrics,
+                 [self = probes.get()] {
+                   if (TelemetryServer* const server = self->server_) server->Report();
+                 },
+                 std::move(security)));
   return probes;
 }
 

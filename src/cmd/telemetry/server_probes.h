@@ -19,7 +19,8 @@ class ServerProbes {
  public:
   // Alive, and not ready. Errors: see Probes::Serve.
   static Result<std::unique_ptr<ServerProbes>> Serve(const ProbeAddresses& addresses,
-                                                     Metrics& metrics);
+                                                     Metrics& metrics,
+                                                     MetricsSecurity security = {});
   // Ready as soon as the server is.
   void Show(TelemetryServer& server) { server_ = &server; }
   Probes& probes() { return *probes_; }

@@ -53,9 +53,13 @@ PendingDemand PendingPods::Collect(const ScalingCycle& cycle,
   const auto all = cycle.view.pods.Snapshot();
   for (const auto& pod : *all) {
     // In other namespaces any user may have set these labels.
-    if (pod->meta.ns == config_.signal.ns && IsDemand(*pod)) continue;
+    const bool signals =
+        pod->meta.ns == config_.signal.ns || pod->meta.ns == config_.signal.former_ns;
+    if (signals && IsDemand(*pod)) continue;
     demand.all.push_back(pod);
-    const bool is_place = pod->meta.ns == config_.relocations.ns && IsPlaceholder(*pod);
+    const bool holds =
+        pod->meta.ns == config_.relocations.ns || pod->meta.ns == config_.relocations.former_ns;
+    const bool is_place = holds && IsPlaceholder(*pod);
     if (is_place && scheduling::IsPending(*pod)) demand.placeholders_wait = true;
     if (is_place && !pod->node_name.empty()) demand.held.insert(pod->node_name);
     if (!is_place) others.push_back(pod);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cluster/resources.h"
+#include "controllers/autoscaler/demand_kinds.h"
 #include "controllers/relocation/placeholder.h"
 #include "planning/mobility.h"
 
@@ -24,11 +25,7 @@ constexpr int kMaxShown = 500;       // pods per pool
 constexpr Duration kReadAgain = std::chrono::seconds(30);
 constexpr Duration kTryAgain = std::chrono::minutes(5);  // after a request has failed
 
-// Source: cluster-autoscaler, apis/provisioningrequest autoscaling.x-k8s.io/v1.
-const kube::Resource kRequests{"autoscaling.x-k8s.io", "v1", "provisioningrequests",
-                               "ProvisioningRequest"};
 constexpr const char* kClass = "best-effort-atomic-scale-up.autoscaling.x-k8s.io";
-const kube::Resource kTemplates{"", "v1", "podtemplates", "PodTemplate"};
 
 std::string NameOf(const std::string& pool) { return "nos-demand-" + pool; }
 
@@ -127,6 +124,17 @@ bool HasCondition(const Json& object, std::string_view type) {
   });
 }
 
+// Empty if the cluster does not have this kind.
+Result<std::vector<Json>> ListDemand(const kube::Resource& resource, const std::string& ns,
+                                     kube::Client& client) {
+  const kube::ListOptions options{
+      .label_selector = std::string(kDemandOf), .field_selector = {}, .resource_version = {}};
+  Result<kube::ObjectList> list = client.List(resource, ns, options);
+  if (list.status().code() == Code::kNotFound) return std::vector<Json>();
+  if (!list.ok()) return list.status();
+  return std::move(list->items);
+}
+
 // Returns -1 if the count cannot be read.
 int64_t CountOf(const Json& request) {
   const Json* sets = Find(request, "spec", "podSets");
@@ -212,7 +220,7 @@ Status ScalingSignal::ShowRequest(const NodePool& pool, int count, kube::Client&
   if (known.count == count && known.shape == shape && now < known.read + kReadAgain) {
     return Status::Ok();
   }
-  const Result<Json> there = client.Get(kRequests, config_.ns, NameOf(name));
+  const Result<Json> there = client.Get(kProvisioningRequests, config_.ns, NameOf(name));
   if (!there.ok() && there.status().code() != Code::kNotFound) return there.status();
   const bool never = known.count < 0;
   known.count = -1;  // until all writes have succeeded
@@ -236,13 +244,13 @@ Status ScalingSignal::Replace(const NodePool& pool, int count, const Json& spec,
       {"kind", "PodTemplate"},
       {"metadata", meta},
       {"template", {{"metadata", {{"labels", {{kDemandOf, name}}}}}, {"spec", spec}}}};
-  NOS_RETURN_IF_ERROR(client.Create(kTemplates, config_.ns, pods).status());
+  NOS_RETURN_IF_ERROR(client.Create(kPodTemplates, config_.ns, pods).status());
   const Json set = {{"podTemplateRef", {{"name", NameOf(name)}}}, {"count", count}};
   const Json request = {{"apiVersion", "autoscaling.x-k8s.io/v1"},
                         {"kind", "ProvisioningRequest"},
                         {"metadata", meta},
                         {"spec", {{"provisioningClassName", kClass}, {"podSets", JsonArray{set}}}}};
-  Status made = client.Create(kRequests, config_.ns, request).status();
+  Status made = client.Create(kProvisioningRequests, config_.ns, request).status();
   if (made.code() != Code::kNotFound) return made;
   return Invalid(
       "spec.signal: this cluster has no ProvisioningRequests (autoscaling.x-k8s.io/v1): install "
@@ -250,7 +258,7 @@ Status ScalingSignal::Replace(const NodePool& pool, int count, const Json& spec,
 }
 
 Status ScalingSignal::DeleteRequest(const std::string& pool, kube::Client& client) {
-  for (const kube::Resource* resource : {&kRequests, &kTemplates}) {
+  for (const kube::Resource* resource : {&kProvisioningRequests, &kPodTemplates}) {
     const Status deleted = client.Delete(*resource, config_.ns, NameOf(pool));
     NOS_RETURN_IF_ERROR(Unless(Code::kNotFound, deleted));
   }
@@ -258,15 +266,17 @@ Status ScalingSignal::DeleteRequest(const std::string& pool, kube::Client& clien
 }
 
 Status ScalingSignal::FindRequests(kube::Client& client) {
-  const kube::ListOptions options{
-      .label_selector = std::string(kDemandOf), .field_selector = {}, .resource_version = {}};
-  for (const kube::Resource* resource : {&kRequests, &kTemplates}) {
-    const Result<kube::ObjectList> list = client.List(*resource, config_.ns, options);
-    if (!list.ok()) {
-      if (list.status().code() == Code::kNotFound) continue;  // the cluster does not have this kind
-      return list.status();
+  for (const kube::Resource* resource : {&kProvisioningRequests, &kPodTemplates}) {
+    if (HasFormer()) {
+      NOS_ASSIGN(const std::vector<Json> former, ListDemand(*resource, config_.former_ns, client));
+      for (const Json& item : former) {
+        const Status deleted =
+            client.Delete(*resource, config_.former_ns, FindString(item, "metadata", "name"));
+        NOS_RETURN_IF_ERROR(Unless(Code::kNotFound, deleted));
+      }
     }
-    for (const Json& item : list->items) {
+    NOS_ASSIGN(const std::vector<Json> items, ListDemand(*resource, config_.ns, client));
+    for (const Json& item : items) {
       const std::string pool(FindString(item, "metadata", "labels", kDemandOf));
       if (!pool.empty() && FindString(item, "metadata", "name") == NameOf(pool)) requests_[pool];
     }
@@ -278,11 +288,14 @@ Status ScalingSignal::FindRequests(kube::Client& client) {
 Status ScalingSignal::Clean(const reconcile::Listers& view, kube::Client& client) {
   Status first;
   if (config_.provisioning_requests && !found_) first = FindRequests(client);
-  std::vector<PodPtr> ours;
+  std::vector<PodPtr> ours, former;
   const auto pods = view.pods.Snapshot();
-  std::ranges::copy_if(*pods, std::back_inserter(ours), [&](const PodPtr& pod) {
-    return pod->meta.ns == config_.ns && IsDemand(*pod) && !pod->meta.deleted;
-  });
+  for (const PodPtr& pod : *pods) {
+    if (!IsDemand(*pod) || pod->meta.deleted) continue;
+    if (pod->meta.ns == config_.ns) ours.push_back(pod);
+    if (HasFormer() && pod->meta.ns == config_.former_ns) former.push_back(pod);
+  }
+  Keep(first, DeletePods(former, client));
   if (ours.empty() && requests_.empty()) return first;
 
   const cluster::ClusterContext around = view.around->Collect();

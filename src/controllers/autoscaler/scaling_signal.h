@@ -31,6 +31,9 @@ struct SignalConfig {
   std::string priority_class;               // of the demand pods; "": the cluster's default
   bool provisioning_requests = true;        // the cluster has the API and nos may create them
   std::vector<std::string> pull_secrets{};  // imagePullSecrets of the demand pods
+  // Namespace in which an earlier version kept demand objects. Those that are left there are
+  // deleted. Empty or `ns`: none.
+  std::string former_ns{};
 };
 
 bool IsDemand(const cluster::Pod& pod);
@@ -46,8 +49,8 @@ class ScalingSignal {
   // the cluster has no ProvisioningRequests.
   Status Show(const cluster::NodePool& pool, int count, const reconcile::Listers& view,
               kube::Client& client, Time now);
-  // Deletes the demand objects of pools that no longer exist or have no signal. REQUIRES:
-  // view.around.
+  // Deletes the demand objects of pools that no longer exist or have no signal, and all in the
+  // former namespace. REQUIRES: view.around.
   Status Clean(const reconcile::Listers& view, kube::Client& client);
 
  private:
@@ -64,8 +67,9 @@ class ScalingSignal {
   Status Replace(const cluster::NodePool& pool, int count, const Json& spec,
                  const std::string& shape, kube::Client& client);
   Status DeleteRequest(const std::string& pool, kube::Client& client);
-  // Lists existing requests once after a start.
+  // Lists existing requests once after a start, and deletes those in the former namespace.
   Status FindRequests(kube::Client& client);
+  bool HasFormer() const { return !config_.former_ns.empty() && config_.former_ns != config_.ns; }
 
   SignalConfig config_;
   std::map<std::string, Request, std::less<>> requests_;  // by pool

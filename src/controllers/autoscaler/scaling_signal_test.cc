@@ -319,6 +319,20 @@ TEST_F(ScalingSignalTest, DeletesDemandObjectsOfRemovedPools) {
   EXPECT_EQ(api_.Find("podtemplates", kRequest), nullptr);
 }
 
+TEST_F(ScalingSignalTest, DeletesDemandObjectsInFormerNamespace) {
+  PutPool("a100", "ProvisioningRequest");
+  PutPool("pods", "Pods");
+  ASSERT_TRUE(Show(Pool(PoolSignal::kWaitingPods, "pods"), 1).ok());
+  ASSERT_TRUE(Show(Pool(PoolSignal::kProvisioningRequest), 2).ok());
+  config_.ns = "nos-placeholders";
+  config_.former_ns = "nos";
+  signal_ = ScalingSignal(config_);
+  ASSERT_TRUE(signal_.Clean(Look(), client_).ok());
+  EXPECT_EQ(Pods(), "");
+  EXPECT_EQ(Asked(), 0);
+  EXPECT_EQ(api_.Find("podtemplates", kRequest), nullptr);
+}
+
 TEST_F(ScalingSignalTest, KeepsRequestsOfExistingPools) {
   PutPool("a100", "ProvisioningRequest");
   ASSERT_TRUE(Show(Pool(PoolSignal::kProvisioningRequest), 2).ok());

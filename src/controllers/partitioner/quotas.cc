@@ -3,23 +3,22 @@
 
 #include "controllers/partitioner.h"
 #include "controllers/pending/assumed.h"
-#include "controllers/plan_within_quotas.h"
 
 namespace nos::controllers {
 
-planning::Plan Partitioner::PlanWithinQuotas(const GangedPods& waiting,
-                                             const reconcile::Listers& view,
-                                             const cluster::ClusterSnapshot& snapshot,
-                                             const planning::PlanOptions& options) {
+AdmittedPlan Partitioner::PlanWithinQuotas(const GangedPods& waiting,
+                                           const reconcile::Listers& view,
+                                           const cluster::ClusterSnapshot& snapshot,
+                                           const planning::PlanOptions& options) {
   const cluster::ClusterContext surroundings =
       view.around == nullptr ? cluster::ClusterContext() : view.around->Collect();
   AdmittedPlan admitted = controllers::PlanWithinQuotas(waiting, *view.pods.Snapshot(), snapshot,
                                                         surroundings, frameworks_, options);
-  for (planning::PodOutcome& outcome : admitted.refused) {
+  for (planning::PodOutcome& outcome : std::exchange(admitted.refused, {})) {
     if (!AsksForSlices(*outcome.pod, gives_whole_)) continue;
     events_.verdicts().Add(std::move(outcome), options.now);
   }
-  return std::move(admitted.plan);
+  return admitted;
 }
 
 }  // namespace nos::controllers

@@ -61,7 +61,8 @@ AdmittedPlan PlanWithinQuotas(const GangedPods& waiting,
       if (kinds.contains(KindInNamespace(*pod))) in_vain.insert(pod->Key());
     }
     if (!refused.empty() && fresh && !(options.out_of_time && options.out_of_time())) continue;
-    return {std::move(plan), std::move(admitted.gangs), OutcomesOf(refused, snapshot, frameworks)};
+    return {std::move(plan), std::move(admitted.gangs), OutcomesOf(refused, snapshot, frameworks),
+            quota::Balance(quota::QuotasOf(around))};
   }
 }
 

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "controllers/events.h"
+#include "planning/remedies.h"
 #include "reconcile/condition.h"
 #include "scheduling/pod_names.h"
 #include "scheduling/remedies.h"
@@ -17,7 +18,11 @@ namespace {
 
 // Minimum time between writes of a message in which only counts of nodes changed.
 constexpr Duration kRefresh = std::chrono::seconds(30);
+// No warning before: other pods may leave soon, or more nodes come.
+constexpr Duration kWarnAfter = std::chrono::seconds(30);
 constexpr size_t kMaxReasons = 1000;  // bytes, of the reasons in a pod's condition
+// Nodes that the searches for remedies of one portion visit: about 20 ms.
+constexpr int64_t kMaxVisited = 4000;
 constexpr BackOff kWriteAgain{std::chrono::seconds(1), std::chrono::minutes(5)};
 
 std::string Slices(const planning::PodOutcome& outcome) {
@@ -60,6 +65,12 @@ bool CreatesInstances(const planning::PodOutcome& outcome) {
 Verdicts::Verdicts(size_t writes_per_call)
     : writes_per_call_(writes_per_call), unpublished_(kWriteAgain) {}
 
+Verdicts::~Verdicts() = default;
+
+void Verdicts::FindRemediesBy(std::unique_ptr<planning::RemedySearch> search) {
+  search_ = std::move(search);
+}
+
 void Verdicts::Add(planning::PodOutcome outcome, Time now) {
   std::string key = outcome.pod->Key();
   const auto known = verdicts_.find(key);
@@ -85,7 +96,11 @@ void Verdicts::Forget(const reconcile::Listers& view) {
 void Verdicts::PublishPortion(const reconcile::Listers& view, kube::Client& client,
                               kube::EventRecorder& events, Time now) {
   Portion portion;
-  while (portion.conditions.size() + portion.events.size() < writes_per_call_) {
+  const int64_t visited = search_ == nullptr ? 0 : search_->visited();
+  const auto may_search = [&] {
+    return search_ == nullptr || search_->visited() - visited < kMaxVisited;
+  };
+  while (portion.conditions.size() + portion.events.size() < writes_per_call_ && may_search()) {
     const std::optional<std::string> key = unpublished_.Take(now);
     if (!key) break;
     unpublished_.Done(*key);
@@ -93,7 +108,10 @@ void Verdicts::PublishPortion(const reconcile::Listers& view, kube::Client& clie
     const auto pod = view.pods.Get(*key);
     const bool open = verdict != verdicts_.end() && pod != nullptr && pod->node_name.empty() &&
                       pod->meta.uid == verdict->second.pod->meta.uid;
-    if (open) Word(verdict->second, *pod, now, portion);
+    if (open) {
+      AddRemedy(verdict->second);
+      Word(verdict->second, *pod, now, portion);
+    }
     portion.keys.push_back(*key);
   }
   bool hung = false;
@@ -102,6 +120,13 @@ void Verdicts::PublishPortion(const reconcile::Listers& view, kube::Client& clie
   for (const std::string& key : portion.keys) {
     failed.contains(key) ? unpublished_.Retry(key, now) : unpublished_.Forget(key);
   }
+}
+
+void Verdicts::AddRemedy(planning::PodOutcome& outcome) const {
+  if (search_ == nullptr || outcome.placed || !outcome.remedy.empty()) return;
+  scheduling::Remedy remedy = search_->Find(*outcome.pod);
+  outcome.remedy_code = std::move(remedy.code);
+  outcome.remedy = std::move(remedy.text);
 }
 
 std::set<std::string> Verdicts::WriteConditions(const Portion& portion, kube::Client& client,
@@ -164,6 +189,11 @@ void Verdicts::Word(const planning::PodOutcome& outcome, const cluster::Pod& pod
   if (news && from <= now)
     portion.conditions.push_back(reconcile::ConditionPatch(pod, condition, now));
   if (!partitioned && (outcome.placed || (from > now && !owed))) return;
+  if (const Time warn_from = pod.meta.created + kWarnAfter; !partitioned && warn_from > now) {
+    published.owed = true;
+    unpublished_.Add(pod.Key(), warn_from);
+    return;
+  }
   const std::string& what = partitioned ? condition.message : condition.reason;
   if (published.what == what && now - published.event < kMinEventInterval) return;
   portion.whats.push_back(what);

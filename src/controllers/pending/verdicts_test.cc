@@ -56,9 +56,8 @@ TEST_F(VerdictsTest, PublishesReasonAndRemedyInConditionAndEvent) {
 TEST_F(VerdictsTest, HidesPodsOfOtherNamespaces) {
   Plan("NoRoom", "it is kept until the end of pod acme/merger (1g.5gb@0 of GPU 0), pod ml/q");
   EXPECT_EQ(Events(),
-            "SliceNotPlanned: Failed to plan slices for Pod: it is kept until the end of a pod of "
-            "another namespace (1g.5gb@0 of "
-            "GPU 0), pod ml/q. Remedy: do this.\n");
+            "SliceNotPlanned: Failed to plan slices for Pod: it is kept until the end of 1 pod of "
+            "another namespace (1g.5gb@0 of GPU 0), pod ml/q. Remedy: do this.\n");
 }
 
 TEST_F(VerdictsTest, RepeatsNoEventForSameReason) {
@@ -73,6 +72,23 @@ TEST_F(VerdictsTest, RepeatsNoEventForSameReason) {
   EXPECT_EQ(api_.All("events").size(), 2U);
   Plan("TooBig", "no GPU has so much");
   EXPECT_EQ(api_.All("events").size(), 3U) << "another reason is";
+}
+
+// Other pods may leave within seconds. The condition has the reason at once.
+TEST_F(VerdictsTest, WarnsOfPodThatWaitsForHalfAMinute) {
+  api_.Put({{"kind", "Pod"},
+            {"metadata",
+             {{"namespace", "ml"}, {"name", "p"}, {"creationTimestamp", FormatTime(now_)}}}});
+  Plan("NoRoom", "2 nodes are full");
+  EXPECT_EQ(Writes(), 1U);
+  EXPECT_EQ(Events(), "");
+  ASSERT_EQ(verdicts_.NextChange(), now_ + seconds(30));
+  now_ += seconds(30);
+  Publish();
+  EXPECT_EQ(Writes(), 2U);
+  EXPECT_EQ(Events(),
+            "SliceNotPlanned: Failed to plan slices for Pod: 2 nodes are full. Remedy: do this.\n");
+  EXPECT_EQ(verdicts_.NextChange(), std::nullopt);
 }
 
 TEST_F(VerdictsTest, DelaysFrequentMessageChanges) {

@@ -317,6 +317,30 @@ TEST_F(RelocationFaultsTest, RemovesUnreadableMarkOfUncordonedNode) {
   EXPECT_EQ(w.CountNotes(Kind::kBadMark, "cordoned"), 0);
 }
 
+TEST_F(RelocationFaultsTest, DeletesPlaceholdersInFormerNamespace) {
+  ASSERT_TRUE(w.Start({"a", "b"}).ok());
+  w.Step();
+  w.config.ns = "nos-placeholders";
+  w.config.former_ns = "nos";
+  w.Restart();
+  w.Step();
+  EXPECT_EQ(w.Places(), "");
+  EXPECT_EQ(w.CountNotes(Kind::kCalledOff, "are in namespace nos-placeholders now"), 2);
+  w.StepAfter(minutes(1));
+  EXPECT_TRUE(w.IsFree());
+  EXPECT_EQ(w.Evictions(), 0);
+}
+
+TEST_F(RelocationFaultsTest, KeepsPlaceholderLabelsOfUsers) {
+  Json pod = *w.api.Find("pods", "ml/a");
+  MakeObject(pod, "metadata", "labels")[kPlaceholder] = "r-1";
+  w.api.Put(std::move(pod));
+  w.config.former_ns = "former";
+  w.Restart();
+  w.Step();
+  EXPECT_TRUE(w.Has("a"));
+}
+
 TEST_F(RelocationFaultsTest, FutureTimeCallsRelocationOff) {
   ASSERT_TRUE(w.Start({"a", "b"}).ok());
   Json place = *w.api.Find("pods", "nos/place-r-1-0");

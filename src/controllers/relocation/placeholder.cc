@@ -100,12 +100,13 @@ JsonArray TolerationsOf(const cluster::Pod& pod) {
 }
 
 // The Unix user of the first container that sets one, else of the pod; -1: none. A GPU with MPS
-// serves only pods of one user at a time, and agents report pods of other users.
+// serves only pods of one user at a time, and agents report pods of other users. Root is none: the
+// namespace of placeholders does not admit it.
 int64_t UserOf(const cluster::Pod& pod) {
   for (const cluster::Container& container : pod.containers) {
-    if (container.user >= 0) return container.user;
+    if (container.user >= 0) return container.user > 0 ? container.user : -1;
   }
-  return pod.user;
+  return pod.user > 0 ? pod.user : -1;
 }
 
 JsonArray ContainersOf(const RelocationConfig& config, const cluster::Pod& pod) {
@@ -132,8 +133,7 @@ Json SpecOf(const RelocationConfig& config, const PlaceFor& what, const cluster:
   const JsonObject to = {
       {"key", "metadata.name"}, {"operator", "In"}, {"values", JsonArray{Json(what.to)}}};
   const JsonObject term = {{"matchFields", JsonArray{Json(to)}}};
-  JsonObject security = {{"runAsNonRoot", user != 0},
-                         {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+  JsonObject security = {{"runAsNonRoot", true}, {"seccompProfile", {{"type", "RuntimeDefault"}}}};
   if (user >= 0) security["runAsUser"] = user;
   JsonObject spec = {{"schedulerName", pod.scheduler_name},
                      {"affinity",
@@ -156,9 +156,6 @@ Json SpecOf(const RelocationConfig& config, const PlaceFor& what, const cluster:
   } else if (!pod.priority_class.empty()) {
     spec["priorityClassName"] = pod.priority_class;
   }
-  // The pod may need it to reach an MPS server, which sees only pods that share the host's IPC
-  // namespace.
-  if (pod.host_ipc) spec["hostIPC"] = true;
   return spec;
 }
 

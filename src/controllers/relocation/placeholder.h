@@ -58,7 +58,9 @@ JsonObject HoldingContainer(std::string name, const std::string& image,
 // spec.imagePullSecrets
 JsonArray PullSecrets(const std::vector<std::string>& names);
 
-// Error: kInvalid if the place of the pod cannot be held, because it uses DRA resource claims.
+// The placeholder is within the Restricted level of the Pod Security Standards, unless the pod has
+// host ports. Error: kInvalid if the place of the pod cannot be held, because it uses DRA resource
+// claims.
 Result<Json> MakePlaceholder(const RelocationConfig& config, const PlaceFor& what, int number,
                              const cluster::Pod& pod);
 // True if the placeholder requests at least what the pod does. The pod may have been resized.

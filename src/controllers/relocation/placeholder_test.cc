@@ -134,17 +134,16 @@ TEST_F(PlaceholderTest, RequestsSameHostPorts) {
   EXPECT_EQ(place.containers[0].host_ports, std::vector{port});
 }
 
-TEST_F(PlaceholderTest, UsesPodsUserAndHostIpc) {
+TEST_F(PlaceholderTest, UsesPodsUserButNeitherRootNorHostIpc) {
   pod_.containers = {ContainerOf({{kShare, Quantity::FromValue(1)}})};
-  EXPECT_FALSE(Make().host_ipc);
   EXPECT_EQ(Make().user, -1);
   pod_.host_ipc = true;
   pod_.user = 1000;
-  EXPECT_TRUE(Make().host_ipc);
+  EXPECT_FALSE(Make().host_ipc);
   EXPECT_EQ(Make().user, 1000);
   pod_.containers[0].user = 0;
-  EXPECT_EQ(Make().user, 0);
-  EXPECT_EQ(*Find(MakeJson(), "spec", "securityContext", "runAsNonRoot"), Json(false));
+  EXPECT_EQ(Make().user, -1);
+  EXPECT_EQ(*Find(MakeJson(), "spec", "securityContext", "runAsNonRoot"), Json(true));
 }
 
 TEST_F(PlaceholderTest, IsLabeledImmovableAndUnprivileged) {

@@ -1,5 +1,7 @@
 #include "controllers/relocation/scene.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <tuple>
 
@@ -66,7 +68,8 @@ void EnterPlace(const std::shared_ptr<const cluster::Pod>& pod, const reconcile:
                   ? Result<PlaceFor>(Invalid("the annotation is missing"))
                   : ReadPlaceFor(text->second);
   if (!what.ok()) {
-    scene.bad_places.emplace_back(pod, what.status().message());
+    scene.bad_places.emplace_back(
+        pod, fmt::format("invalid annotation {}: {}", kPlaceFor, what.status().message()));
     return;
   }
   Moving* moving = Enter(scene, what->id);
@@ -107,14 +110,19 @@ bool Moving::Complete() const {
   return places.empty() || static_cast<int>(known.size()) >= places.front().what.of;
 }
 
-MovingScene LookAtRelocations(const reconcile::Listers& view, std::string_view ns) {
+MovingScene LookAtRelocations(const reconcile::Listers& view, const RelocationConfig& config) {
   MovingScene scene;
   const auto nodes = view.nodes.Snapshot();
   MarkedById by_id;
   for (const auto& node : *nodes) ReadMark(node, scene, by_id);
   const auto pods = view.pods.Snapshot();
   for (const auto& pod : *pods) {
-    if (pod->meta.ns == ns && IsPlaceholder(*pod)) EnterPlace(pod, view, scene);
+    if (!IsPlaceholder(*pod)) continue;
+    if (pod->meta.ns == config.ns) {
+      EnterPlace(pod, view, scene);
+    } else if (pod->meta.ns == config.former_ns && !pod->meta.deleted) {
+      scene.bad_places.emplace_back(pod, "placeholders are in namespace " + config.ns + " now");
+    }
   }
   for (auto& [id, marks] : by_id) EnterMarked(marks, scene.moving.at(id), scene);
   if (scene.moving.empty()) return scene;

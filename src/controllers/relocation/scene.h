@@ -47,7 +47,7 @@ struct Moving {
 
 struct MovingScene {
   std::map<std::string, Moving> moving;  // by id
-  // Placeholders and marked nodes with unusable annotations, and why.
+  // Placeholders to be deleted and why, and marked nodes with unusable annotations and why.
   std::vector<std::pair<std::shared_ptr<const cluster::Pod>, std::string>> bad_places;
   std::vector<std::pair<std::shared_ptr<const cluster::Node>, std::string>> bad_marks;
   std::map<std::string, std::vector<std::shared_ptr<const cluster::Pod>>> on;  // marked nodes
@@ -55,9 +55,9 @@ struct MovingScene {
   std::map<std::string, std::vector<std::shared_ptr<const cluster::Pod>>> made_by;
 };
 
-// `ns`: the namespace of placeholders. Labels in other namespaces are ignored. Relocations beyond a
+// Labels in other namespaces than those of the configuration are ignored. Relocations beyond a
 // limit are handled later.
-MovingScene LookAtRelocations(const reconcile::Listers& view, std::string_view ns);
+MovingScene LookAtRelocations(const reconcile::Listers& view, const RelocationConfig& config);
 
 // True if the pod must leave the node before it is removed. It may be terminating there.
 bool HasToGoFirst(const cluster::Pod& pod, const planning::MobilityRules& rules);

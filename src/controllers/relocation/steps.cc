@@ -44,7 +44,7 @@ RelocationSteps::RelocationSteps(const RelocationConfig& config, const reconcile
       now_(now),
       memory_(memory),
       notes_(notes),
-      scene_(LookAtRelocations(view, config.ns)),
+      scene_(LookAtRelocations(view, config)),
       preconditions_(config, view, scene_, memory, now),
       outcome_(now) {
   for (const auto& [id, moving] : scene_.moving) {
@@ -89,9 +89,7 @@ void RelocationSteps::ClearWhatIsBad() {
       outcome_.Note(deleted, "delete placeholder " + pod->Key());
       continue;
     }
-    report(Kind::kCalledOff, "",
-           fmt::format("Deleting placeholder Pod {}: invalid annotation {}: {}", pod->Key(),
-                       kPlaceFor, why));
+    report(Kind::kCalledOff, "", fmt::format("Deleting placeholder Pod {}: {}", pod->Key(), why));
   }
   for (const auto& [node, why] : scene_.bad_marks) {
     const Status written = DropMark(*node, client_).status();

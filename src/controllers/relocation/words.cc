@@ -226,8 +226,6 @@ MovedById MovedFrom(const cluster::Node& node, Time now) {
   return *std::move(moved);
 }
 
-bool IsPlaceholder(const cluster::Pod& pod) { return pod.meta.labels.contains(kPlaceholder); }
-
 std::string WritePlaceFor(const PlaceFor& what) {
   JsonObject object = {{"id", what.id},
                        {"of", what.of},

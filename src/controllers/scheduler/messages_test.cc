@@ -38,9 +38,10 @@ TEST_F(SchedulerMessagesTest, RemedyExcludesNominatedCapacity) {
   Change("hi", "status", {{"nominatedNodeName", "a"}});
   PutPod("lo", "cpu", "3", 0);
   Run();
-  EXPECT_EQ(RemedyOf("lo"),
-            "wait for the end of ml/hi, ml/v on node a, where ml/hi goes first, or give it a "
-            "priority above 100.");
+  EXPECT_EQ(
+      RemedyOf("lo"),
+      "wait for the end of pod ml/hi, pod ml/v on node a, where pod ml/hi goes first, or give it a "
+      "priority above 100.");
   EXPECT_EQ(RemedyOf("hi"), "") << "its room is being made";
 }
 
@@ -111,7 +112,7 @@ TEST_F(SchedulerMessagesTest, RemedyAssumesPartitioningByPartitioner) {
   Report("n", "7g.40gb@0:used");
   PutPod("p", "nvidia.com/mig-4g.20gb", "1", 0);
   Run();
-  EXPECT_EQ(RemedyOf("p"), "wait for the end of ml/holder on node n.");
+  EXPECT_EQ(RemedyOf("p"), "wait for the end of pod ml/holder on node n.");
   End();  // it refers to the framework
 }
 
@@ -125,10 +126,40 @@ TEST_F(SchedulerMessagesTest, PublishesSkippedRemedyLater) {
             "add a node with at least 5 cpu: node a, the nearest, has 4 cpu in all.");
   EXPECT_EQ(RemedyOf("bigger"),
             "add a node with at least 6 cpu: node a, the nearest, has 4 cpu in all.");
+  clock_.Advance(seconds(31));
+  Run();
+  EXPECT_EQ(CountEvents("FailedScheduling"), 2);
   const size_t writes = api_.writes.size();
   clock_.Advance(std::chrono::minutes(6));
   Run();
   EXPECT_EQ(api_.writes.size(), writes) << "said once";
+}
+
+TEST_F(SchedulerMessagesTest, WarnsOfPodThatIsRefusedForHalfAMinute) {
+  CpuNode("a", "4");
+  PutPod("big", "cpu", "5", 0);
+  Run();
+  EXPECT_EQ(Said("big", "reason"), "Unschedulable");
+  EXPECT_EQ(CountEvents("FailedScheduling"), 0);
+  clock_.Advance(seconds(30));
+  Run();
+  EXPECT_EQ(CountEvents("FailedScheduling"), 1);
+  PutPod("later", "cpu", "6", 0);
+  Run();
+  EXPECT_EQ(CountEvents("FailedScheduling"), 1) << "each pod has its own half minute";
+}
+
+TEST_F(SchedulerMessagesTest, WarnsOfNoPodThatIsServedInTime) {
+  CpuNode("a", "4");
+  PutPod("big", "cpu", "5", 0);
+  Run();
+  clock_.Advance(seconds(20));
+  CpuNode("b", "8");
+  Run();
+  clock_.Advance(seconds(20));
+  Run();
+  EXPECT_EQ(CountEvents("Scheduled"), 1);
+  EXPECT_EQ(CountEvents("FailedScheduling"), 0);
 }
 
 TEST_F(SchedulerMessagesTest, PublishesRemedyDuringLongBinding) {

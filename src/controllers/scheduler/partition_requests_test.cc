@@ -360,7 +360,7 @@ TEST_F(PartitionRequestsTest, CreatesLargeSliceFromSlicesOfVictims) {
   };
   EXPECT_EQ(evicted(), 2);
   EXPECT_EQ(PlansWritten(), 0) << "the agent has not reported them as free";
-  clock_.Advance(seconds(20));
+  clock_.Advance(seconds(15));
   Run();
   EXPECT_EQ(evicted(), 2) << "others would go in vain";
   UpdateNode("m",

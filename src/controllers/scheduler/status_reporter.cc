@@ -90,6 +90,11 @@ void StatusReporter::Report(PodNotice notice, Time now) {
   queue_.Add(key, now);
 }
 
+void StatusReporter::OnNotPending(const std::string& pod_key) {
+  unexplained_.erase(pod_key);
+  refused_.erase(pod_key);
+}
+
 void StatusReporter::OnDeleted(const std::string& pod_key) {
   const auto notice = notices_.find(pod_key);
   if (notice != notices_.end() && !notice->second.event) notices_.erase(notice);
@@ -114,6 +119,8 @@ void StatusReporter::Publish(kube::Client& client, Load load, Time now) {
   if (in_flight_) return;
   std::vector<PodNotice> portion = TakePortion(load, now);
   if (portion.empty()) portion = ExplainSome(load, now);
+  for (PodNotice& notice : portion) DecideOnWarning(notice, now);
+  AddDueWarnings(portion, now);
   if (portion.empty()) return;
   in_flight_ = true;
   auto call = [results = results_, portion = std::move(portion), now](kube::Client& with) {
@@ -127,8 +134,7 @@ void StatusReporter::Publish(kube::Client& client, Load load, Time now) {
       }
       conditions.push_back(reconcile::ConditionPatch(
           pod, {"PodScheduled", "False", notice.reason, notice.message}, now));
-      if (notice.reason == kPartitioningGpus) continue;  // not a failure
-      notes.push_back(events::FailedScheduling(pod, notice.message));
+      if (notice.warns) notes.push_back(events::FailedScheduling(pod, notice.message));
     }
     std::vector<Written> written;
     for (const PodNotice& notice : portion) written.push_back({notice});
@@ -155,6 +161,7 @@ void StatusReporter::Publish(kube::Client& client, Load load, Time now) {
 std::optional<Time> StatusReporter::NextDue(Load load, Time now) const {
   if (in_flight_) return std::nullopt;
   std::optional<Time> next = queue_.NextDue();
+  if (const auto warning = warnings_.NextDue()) next = next ? std::min(*next, *warning) : warning;
   if (unexplained_.empty()) return next;
   const Time explain = WhenToExplain(load, now);
   return next ? std::min(*next, explain) : explain;
@@ -176,6 +183,41 @@ void StatusReporter::ExplainLater(PodNotice notice) {
   if (never || unexplained_.size() >= options_.max_pending) return;
   const std::string key = notice.pod->Key();
   unexplained_.insert_or_assign(key, std::move(notice));
+}
+
+// Beyond the limit of pods that are remembered, an Event comes with every condition.
+void StatusReporter::DecideOnWarning(PodNotice& notice, Time now) {
+  if (notice.event) return;
+  const std::string key = notice.pod->Key();
+  notice.warns = notice.reason != kPartitioningGpus;
+  if (refused_.size() >= options_.max_pending && !refused_.contains(key)) return;
+  Refused& refused = refused_[key];
+  if (refused.uid != notice.pod->meta.uid) {
+    refused = {notice.pod->meta.uid, now + options_.warn_after, std::nullopt};
+  }
+  const bool early = refused.warn_from > now;
+  refused.notice = early && notice.warns ? std::optional(notice) : std::nullopt;
+  notice.warns = notice.warns && !early;
+  if (refused.notice) warnings_.Add(key, refused.warn_from);
+}
+
+void StatusReporter::AddDueWarnings(std::vector<PodNotice>& portion, Time now) {
+  while (portion.size() < options_.per_call) {
+    const std::optional<std::string> key = warnings_.Take(now);
+    if (!key) break;
+    warnings_.Done(*key);
+    const auto refused = refused_.find(*key);
+    if (refused == refused_.end() || !refused->second.notice) continue;
+    if (refused->second.warn_from > now) {  // of a later pod of the same name
+      warnings_.Add(*key, refused->second.warn_from);
+      continue;
+    }
+    const PodNotice notice = *std::exchange(refused->second.notice, std::nullopt);
+    if (engine_.IsAssumed(*key)) continue;
+    PodNotice warning{notice.pod};
+    warning.event = events::FailedScheduling(*notice.pod, notice.message);
+    portion.push_back(std::move(warning));
+  }
 }
 
 // Bindings and decisions come first, but remedies are searched at least at each remedies_due_.

@@ -6,8 +6,10 @@
 //   status.Publish(client, load, now);    // one portion, if none is in flight
 //
 // Only the latest condition of a pod is kept until it is written. A condition that the pod already
-// has is not written again. A refused pod's message gets a remedy (scheduling/explain.h), which is
-// searched while the scheduler has nothing else to do, so it may follow later.
+// has is not written again. The Event FailedScheduling is a warning, so it follows only if the pod
+// is still refused after a time: most pods that need slices are refused until these are created,
+// within seconds. A refused pod's message gets a remedy (scheduling/explain.h), which is searched
+// while the scheduler has nothing else to do, so it may follow later.
 //
 // A failed write is retried with back-off. Events are best effort. Owned by one thread.
 #pragma once
@@ -41,6 +43,7 @@ struct PodNotice {
   bool explain = false;                       // a remedy is to be added to the message
   std::optional<kube::EventNote> event = {};  // set: only this Event is published
   int conflicts = 0;                          // conflicts when the condition was written
+  bool warns = false;                         // the condition comes with the Event FailedScheduling
 };
 
 class StatusReporter {
@@ -53,6 +56,7 @@ class StatusReporter {
     Duration busy_remedies_interval;
     // Limit of pending conditions. Beyond it, the condition is written at the pod's next refusal.
     size_t max_pending;
+    Duration warn_after;  // time from the first refusal to the first Event FailedScheduling
   };
   // Other work of the scheduler, which takes precedence.
   struct Load {
@@ -66,8 +70,8 @@ class StatusReporter {
                  std::function<void()> wake, Options options);
 
   void Report(PodNotice notice, Time now);
-  // The pod is no longer pending: no remedy is searched for it.
-  void OnNotPending(const std::string& pod_key) { unexplained_.erase(pod_key); }
+  // The pod is no longer pending: no remedy is searched for it, and no warning follows.
+  void OnNotPending(const std::string& pod_key);
   // Drops the condition of a deleted pod. Events about it are still published.
   void OnDeleted(const std::string& pod_key);
 
@@ -80,6 +84,11 @@ class StatusReporter {
  private:
   struct Written;
   struct Results;
+  struct Refused {
+    std::string uid;
+    Time warn_from;
+    std::optional<PodNotice> notice;  // the latest without an Event
+  };
 
   void SetAsideEvent(const std::string& key, const std::string& successor, Time now);
   void ExplainLater(PodNotice notice);
@@ -88,6 +97,8 @@ class StatusReporter {
   void AddRemedies(std::vector<PodNotice>& notices) const;
   std::string RemedyFor(const cluster::Pod& pod, const SchedulerProfile& profile) const;
   std::vector<PodNotice> TakePortion(Load load, Time now);
+  void DecideOnWarning(PodNotice& notice, Time now);
+  void AddDueWarnings(std::vector<PodNotice>& portion, Time now);
 
   const scheduling::Engine& engine_;
   const Profiles& profiles_;
@@ -97,6 +108,8 @@ class StatusReporter {
   kube::WorkQueue queue_;                     // keys of notices_
   // By pod key; published, but without a remedy yet.
   std::map<std::string, PodNotice> unexplained_;
+  std::map<std::string, Refused> refused_;  // pending pods, by key
+  kube::WorkQueue warnings_;                // keys of refused_
   Time remedies_due_{};
   bool in_flight_ = false;            // a call that publishes
   std::shared_ptr<Results> results_;  // shared with API calls, which may end after this object

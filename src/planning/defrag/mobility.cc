@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cluster/host_ports.h"
 #include "cluster/selectors.h"
 
 namespace nos::planning {
@@ -51,6 +52,9 @@ bool IsOfGang(const cluster::Pod& pod) {
 Mobility MobilityOf(const cluster::Pod& pod, const MobilityRules& rules) {
   if (GoesWithItsNode(pod)) return {Mobility::kGoes, ""};
   if (std::string why = WhyForbidden(pod); !why.empty()) return {Mobility::kStays, std::move(why)};
+  if (!rules.host_ports && !cluster::HostPortsOf(pod).empty()) {
+    return {Mobility::kStays, "has host ports, which the namespace of placeholders does not admit"};
+  }
   const cluster::StringMap& annotations = pod.meta.annotations;
   if (Lookup(annotations, kMovable) == "true" || Lookup(annotations, kSafeToEvict) == "true") {
     return {};

@@ -87,6 +87,19 @@ TEST(MobilityTest, LocalDataAndGangsForbidMoveUnlessAllowed) {
   EXPECT_EQ(Ask(pod).kind, Mobility::kStays);
 }
 
+TEST(MobilityTest, HostPortsForbidMoveIfRulesDo) {
+  cluster::Pod pod = OwnedBy("ReplicaSet");
+  pod.meta.annotations = {{std::string(kMovable), "true"}};
+  EXPECT_EQ(MobilityOf(pod, {.host_ports = false}).kind, Mobility::kMoves);
+  pod.containers.resize(1);
+  pod.containers[0].host_ports.resize(1);
+  pod.containers[0].host_ports[0].port = 8080;
+  EXPECT_EQ(Ask(pod).kind, Mobility::kMoves);
+  const Mobility mobility = MobilityOf(pod, {.host_ports = false});
+  EXPECT_EQ(mobility.kind, Mobility::kStays);
+  EXPECT_THAT(mobility.why, HasSubstr("host ports"));
+}
+
 void AddBudget(const std::string& name, const cluster::LabelSelector& selector, int allowed,
                cluster::ClusterSnapshot& snapshot) {
   cluster::PodDisruptionBudget budget;

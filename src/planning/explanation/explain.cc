@@ -10,11 +10,9 @@
 #include <utility>
 
 #include "planning/explanation/allowance.h"
-#include "planning/explanation/remedy.h"
+#include "planning/explanation/lacks.h"
 #include "planning/explanation/wording.h"
-#include "planning/optimize/greedy.h"
 #include "planning/translation/pod_classes.h"
-#include "scheduling/pod_names.h"
 #include "scheduling/pod_state.h"
 #include "scheduling/several_shares.h"
 #include "scheduling/slice_reasons.h"
@@ -27,10 +25,8 @@ namespace {
 
 // About 20 ns each, on the machine of BENCHMARKS.md.
 constexpr int64_t kStepsForReasons = 100'000'000, kLateStepsForReasons = 7'000'000;
-constexpr int64_t kStepsForRemedies = 20'000'000, kLateStepsForRemedies = 5'000'000;
 constexpr int64_t kStepsOfFilters = 100;   // per pod and node
 constexpr int64_t kStepsOfPacking = 3000;  // between two calls of `stop`
-constexpr int64_t kStepsOfPlacing = 10;    // a pod, per node
 // Limit of different reasons per pod. Some reasons contain text that differs per node.
 constexpr size_t kMaxReasons = 16;
 // Nodes that are checked for every class, even with an exhausted allowance.
@@ -64,13 +60,10 @@ constexpr int kNothing = -1;
 
 class Explainer {
  public:
-  Explainer(const Translation& translation, const StagedResult& result,
-            const scheduling::FrameworkChoice& frameworks, GpuStates& states,
-            const cluster::ClusterSnapshot& snapshot, const std::function<bool()>& out_of_time)
+  Explainer(const Translation& translation, const StagedResult& result, GpuStates& states,
+            const std::function<bool()>& out_of_time)
       : t_(translation),
-        snapshot_(snapshot),
         result_(result),
-        frameworks_(frameworks),
         states_(states),
         out_of_time_(out_of_time),
         before_(translation.problem, states, Draft::Free::kKeep),
@@ -93,20 +86,17 @@ class Explainer {
         {codes::kNotLookedAt, "node(s) were not evaluated: too many kinds of pods wait"});
   }
 
-  std::vector<Explanation> Run() {
-    std::vector<Explanation> all(t_.problem.classes.size());
-    const std::vector<int> waiting = Waiting();
-    FindReasons(waiting, all);
-    FindRemedies(waiting, all);
+  std::vector<std::vector<Reason>> Run() {
+    std::vector<std::vector<Reason>> all(t_.problem.classes.size());
+    Allowance allowance(kStepsForReasons, kLateStepsForReasons, out_of_time_);
+    states_.StopWhen([&] { return !allowance.Spend(kStepsOfPacking); });
+    for (const int cls : Waiting()) all[cls] = ReasonsOf(cls, allowance);
+    states_.StopWhen([] { return true; });
     return all;
   }
 
  private:
-  // Results for all pods of a row, by node.
-  struct Row {
-    std::vector<std::vector<scheduling::Verdict>> obstacles;
-    std::vector<int> reasons;  // kNothing if the pod fits
-  };
+  using Row = std::vector<int>;  // reasons by node, for all pods of a row; kNothing: the pod fits
   // Results for all pods of a shape, by node.
   struct ShapeFacts {
     int no_room = kNothing, no_room_beside_used = kNothing;
@@ -128,125 +118,22 @@ class Explainer {
     return waiting;
   }
 
-  void FindReasons(const std::vector<int>& waiting, std::vector<Explanation>& all) {
-    Allowance allowance(kStepsForReasons, kLateStepsForReasons, out_of_time_);
-    states_.StopWhen([&] { return !allowance.Spend(kStepsOfPacking); });
-    for (const int cls : waiting) all[cls].reasons = ReasonsOf(cls, allowance);
-    states_.StopWhen([] { return true; });
-  }
-
-  void FindRemedies(const std::vector<int>& waiting, std::vector<Explanation>& all) {
-    Allowance allowance(kStepsForRemedies, kLateStepsForRemedies, out_of_time_);
-    HoldingPods holding(t_);
-    for (const int cls : waiting) {
-      if (IsOfBrokenGang(cls)) continue;
-      const PodClass& pods = t_.problem.classes[cls];
-      const Row& row = rows_[pods.allowed];
-      const ShapeFacts& facts = shapes_[pods.shape];
-      const size_t known = std::min(row.obstacles.size(), facts.has_room.size());
-      if (known < t_.nodes.size() || allowance.spent()) continue;
-      const RemedyInput input{t_, result_, snapshot_, row.obstacles, facts.has_room, holding};
-      all[cls].remedy = FindRemedy(input, cls, allowance);
-    }
-    FindRemediesOfGangs(waiting, allowance, holding, all);
-  }
-
-  // Helping one pod of a gang is not enough: the remedy of all is that of the first pod that finds
-  // no place beside the others.
-  void FindRemediesOfGangs(const std::vector<int>& waiting, Allowance& allowance,
-                           HoldingPods& holding, std::vector<Explanation>& all) {
-    std::map<int, std::vector<int>> gangs;  // the classes of each broken gang
-    for (const int cls : waiting) {
-      if (IsOfBrokenGang(cls)) gangs[t_.problem.classes[cls].gang].push_back(cls);
-    }
-    if (gangs.empty()) return;
-    StagedResult beside = result_;
-    states_.StopWhen([&] { return !allowance.Spend(kStepsOfPacking); });
-    for (const auto& [gang, classes] : gangs) {
-      if (allowance.spent()) break;
-      if (const cluster::Pod* pod = MemberOfNoClass(gang)) {
-        const scheduling::Remedy remedy = NotPlanned(*pod, t_.gangs[gang]).remedy;
-        for (const int cls : classes) all[cls].remedy = For(*pod, remedy);
-        continue;
-      }
-      const size_t mark = beside.draft.Mark(), members = beside.members.size();
-      const int refused = PlaceWhatFits(classes, beside, allowance);
-      if (refused >= 0) {
-        const scheduling::Remedy remedy = RemedyBeside(beside, refused, allowance, holding);
-        const cluster::Pod& pod = *t_.pending[t_.members[refused].front()];
-        for (const int cls : classes) {
-          all[cls].remedy = cls == refused ? remedy : For(pod, remedy);
-        }
-      }
-      beside.draft.Rollback(mark);
-      beside.members.resize(members);
-    }
-    states_.StopWhen([] { return true; });
-  }
-
-  // Returns the first class with pods left over; -1: none.
-  int PlaceWhatFits(const std::vector<int>& classes, StagedResult& beside,
-                    Allowance& allowance) const {
-    int refused = kNothing;
-    Greedy greedy(beside.draft);
-    for (const int cls : classes) {
-      const PodClass& pods = t_.problem.classes[cls];
-      if (pods.extra) continue;
-      allowance.Spend(static_cast<int64_t>(t_.nodes.size()) * kStepsOfPlacing + pods.count);
-      const int placed = greedy.Place(cls, pods.count);
-      for (int i = 0; i < placed; ++i) beside.members.push_back(i);
-      if (placed < pods.count && refused == kNothing) refused = cls;
-    }
-    return refused;
-  }
-
-  scheduling::Remedy RemedyBeside(StagedResult& beside, int cls, Allowance& allowance,
-                                  HoldingPods& holding) {
-    const PodClass& pods = t_.problem.classes[cls];
-    const Row& row = rows_[pods.allowed];
-    // Filters that look at the other members have not seen them at these places.
-    if (row.obstacles.size() < t_.nodes.size() || t_.live_rows.contains(pods.allowed)) return {};
-    std::vector<std::optional<bool>> has_room;
-    for (int n = 0; n < static_cast<int>(t_.nodes.size()); ++n) {
-      allowance.Spend(kStepsOfPlacing);
-      has_room.push_back(beside.draft.HasRoom(pods.shape, n));
-    }
-    return FindRemedy({t_, beside, snapshot_, row.obstacles, has_room, holding}, cls, allowance);
-  }
-
-  // A member that no node can serve, whatever its size.
-  const cluster::Pod* MemberOfNoClass(int gang) const {
-    for (const int index : t_.gangs[gang]->members) {
-      if (t_.class_of[index] < 0) return t_.pending[index].get();
-    }
-    return nullptr;
-  }
-
-  static scheduling::Remedy For(const cluster::Pod& pod, scheduling::Remedy remedy) {
-    if (remedy.text.empty()) return remedy;
-    return {remedy.code,
-            fmt::format("for {}: {}", scheduling::PodText(pod.Key()), std::move(remedy.text))};
-  }
-
   // RowOf and FactsOf know at least the first `end` nodes afterwards or, when the allowance is
   // exhausted, the first few.
   const Row& RowOf(int index, size_t end, Allowance& allowance) {
     Row& row = rows_[index];
     const cluster::Pod& pod = *t_.pending[t_.row_pod[index]];
-    for (size_t n = row.obstacles.size(); n < end; ++n) {
-      if (t_.problem.allowed[index][n]) {  // no obstacle
-        row.obstacles.emplace_back();
-        row.reasons.push_back(kNothing);
+    for (size_t n = row.size(); n < end; ++n) {
+      if (t_.problem.allowed[index][n]) {
+        row.push_back(kNothing);
         continue;
       }
       if (!allowance.Spend(kStepsOfFilters) && n >= kFewNodes) break;
       const auto objection = t_.objections.find({index, static_cast<int>(n)});
-      row.obstacles.push_back(
-          objection != t_.objections.end()
-              ? std::vector{objection->second}
-              : ObstaclesNow(frameworks_.For(pod), t_.row_cycle[index], pod, *t_.nodes[n]));
-      const auto& all = row.obstacles.back();
-      row.reasons.push_back(all.empty() ? kNothing : NumberOf(all[0]));
+      const scheduling::Verdict verdict = objection != t_.objections.end()
+                                              ? objection->second
+                                              : VerdictNow(t_.row_cycle[index], pod, *t_.nodes[n]);
+      row.push_back(verdict.fits() ? kNothing : NumberOf(verdict));
     }
     return row;
   }
@@ -284,10 +171,10 @@ class Explainer {
     const size_t end = afford ? all : std::min(all, kFewNodes);
     const Row& row = RowOf(c.allowed, end, allowance);
     const ShapeFacts& facts = FactsOf(c, end, allowance);
-    const size_t known = std::min({end, row.reasons.size(), facts.lacks.size()});
+    const size_t known = std::min({end, row.size(), facts.lacks.size()});
     std::map<int, int> nodes;
     for (size_t n = 0; n < known; ++n) {
-      const int filter = row.reasons[n];
+      const int filter = row[n];
       ++nodes[filter != kNothing ? filter : AtNode(cls, static_cast<int>(n), facts)];
     }
     if (known < all) nodes[not_looked_at_] += static_cast<int>(all - known);
@@ -385,9 +272,7 @@ class Explainer {
   }
 
   const Translation& t_;
-  const cluster::ClusterSnapshot& snapshot_;
   const StagedResult& result_;
-  const scheduling::FrameworkChoice& frameworks_;
   GpuStates& states_;
   const std::function<bool()>& out_of_time_;
   Draft before_, after_;
@@ -402,11 +287,10 @@ class Explainer {
 
 }  // namespace
 
-std::vector<Explanation> ExplainWaiting(const Translation& translation, const StagedResult& result,
-                                        const scheduling::FrameworkChoice& frameworks,
-                                        GpuStates& states, const cluster::ClusterSnapshot& snapshot,
-                                        const std::function<bool()>& out_of_time) {
-  return Explainer(translation, result, frameworks, states, snapshot, out_of_time).Run();
+std::vector<std::vector<Reason>> ExplainWaiting(const Translation& translation,
+                                                const StagedResult& result, GpuStates& states,
+                                                const std::function<bool()>& out_of_time) {
+  return Explainer(translation, result, states, out_of_time).Run();
 }
 
 Explanation NotPlanned(const cluster::Pod& pod, const Gang* gang) {

@@ -91,8 +91,7 @@ TEST(HybridPlanTest, RemedyNamesPodInTheWay) {
   const Plan plan = Checked(cluster);
   EXPECT_EQ(Outcome(plan, "share").reasons[0].code, "NoRoomForSlices");
   EXPECT_EQ(Outcome(plan, "share").remedy_code, remedies::kWaitForPods);
-  EXPECT_EQ(Outcome(plan, "share").remedy,
-            "wait for the end of pod x/holder (1g.10gb@0 of GPU 0) on node a");
+  EXPECT_EQ(Outcome(plan, "share").remedy, "wait for the end of pod x/holder on node a");
 }
 
 // A GPU that stays in use in one mode could never be switched to another.

@@ -44,6 +44,14 @@ scheduling::SliceDemand DemandOf(const Translation& t, const PodClass& cls,
 
 namespace {
 
+// The pod that holds an instance, in the snapshot or in the plan under construction.
+struct Holder {
+  const std::string* key = nullptr;  // of a pod of the snapshot; null: none, or unknown
+  int planned = -1;                  // index into the pods of the draft; -1: none
+
+  bool known() const { return key != nullptr || planned >= 0; }
+};
+
 Holder HolderInSnapshot(const cluster::Instance& instance) {
   return {instance.pod.empty() ? nullptr : &instance.pod};
 }
@@ -83,19 +91,14 @@ bool IsSame(const Holder& a, const Holder& b) {
   return a.planned >= 0 || *a.key == *b.key;
 }
 
-}  // namespace
-
-bool IsMate(const Translation& t, int a, int b) {
-  const int gang = t.problem.classes[a].gang;
-  return gang >= 0 && gang == t.problem.classes[b].gang;
-}
-
+// "a/b", or "" if unknown.
 std::string KeyOf(const Translation& t, const StagedResult& result, const Holder& holder) {
   if (holder.planned < 0) return holder.key == nullptr ? "" : *holder.key;
   const PlacedPod& pod = result.draft.pods()[holder.planned];
   return t.pending[t.members[pod.cls][result.members[holder.planned]]]->Key();
 }
 
+// Different holders of the instances in the way; each unknown one counts.
 std::vector<Holder> HoldersOf(const Translation& t, const StagedResult& result,
                               const FuturePlace& place) {
   std::vector<Holder> holders;
@@ -108,6 +111,8 @@ std::vector<Holder> HoldersOf(const Translation& t, const StagedResult& result,
   return holders;
 }
 
+// True if a pod of the class lacks other resources there even after `holders`, the pods that hold
+// the instances in the way, have ended.
 bool LacksBeyondHolders(const Translation& t, const StagedResult& result, int cls,
                         const FuturePlace& place, const std::vector<Holder>& holders) {
   if (!place.short_of_resources) return false;
@@ -132,6 +137,8 @@ bool LacksBeyondHolders(const Translation& t, const StagedResult& result, int cl
   }
   return std::ranges::any_of(lacking, [](int64_t amount) { return amount > 0; });
 }
+
+}  // namespace
 
 std::string InTheWayText(const Translation& translation, const StagedResult& result, int cls,
                          const FuturePlace& place) {

@@ -17,13 +17,14 @@ class PlanWriter {
   PlanWriter(const Translation& translation, const StagedResult& result, GpuStates& states)
       : t_(translation), result_(result), draft_(result.draft), states_(states) {}
 
-  Plan Write(const std::vector<Explanation>& explanations) {
+  Plan Write(const std::vector<std::vector<Reason>>& reasons) {
     Plan plan;
     plan.complete = result_.complete;
     plan.upper_bound = result_.upper_bound;
     plan.placed = draft_.placed();
     WritePlaced(plan);
-    WriteWaiting(plan, explanations);
+    WriteWaiting(plan, reasons);
+    WriteKept(plan);
     WriteNodes(plan);
     return plan;
   }
@@ -98,7 +99,7 @@ class PlanWriter {
     });
   }
 
-  void WriteWaiting(Plan& plan, const std::vector<Explanation>& explanations) const {
+  void WriteWaiting(Plan& plan, const std::vector<std::vector<Reason>>& reasons) const {
     for (size_t i = 0; i < plan.pods.size(); ++i) {
       PodOutcome& outcome = plan.pods[i];
       if (outcome.placed) continue;
@@ -106,10 +107,14 @@ class PlanWriter {
         WriteUnplanned(t_.gang_of[i], outcome);
         continue;
       }
-      const Explanation& why = explanations[t_.class_of[i]];
-      outcome.reasons = why.reasons;
-      outcome.remedy_code = why.remedy.code;
-      outcome.remedy = why.remedy.text;
+      outcome.reasons = reasons[t_.class_of[i]];
+    }
+  }
+
+  void WriteKept(Plan& plan) const {
+    for (const Reservation& r : result_.reservations) {
+      plan.kept.push_back(
+          {t_.pending[t_.members[r.cls].back()]->Key(), t_.nodes[r.place.node]->node->meta.name});
     }
   }
 
@@ -202,8 +207,8 @@ class PlanWriter {
 }  // namespace
 
 Plan WritePlan(const Translation& translation, const StagedResult& result, GpuStates& states,
-               const std::vector<Explanation>& explanations) {
-  return PlanWriter(translation, result, states).Write(explanations);
+               const std::vector<std::vector<Reason>>& reasons) {
+  return PlanWriter(translation, result, states).Write(reasons);
 }
 
 }  // namespace nos::planning

@@ -11,8 +11,8 @@
 
 namespace nos::planning {
 
-// `explanations`: one per class of pods, as ExplainWaiting returns them.
+// `reasons`: by class of pods, as ExplainWaiting returns them.
 Plan WritePlan(const Translation& translation, const StagedResult& result, GpuStates& states,
-               const std::vector<Explanation>& explanations);
+               const std::vector<std::vector<Reason>>& reasons);
 
 }  // namespace nos::planning

@@ -9,6 +9,7 @@
 #include "gpu/modes.h"
 #include "gpu/shares.h"
 #include "planning/planner.h"
+#include "planning/remedies.h"
 #include "scheduling/framework.h"
 #include "scheduling/plugins/node_resources_fit/fit.h"
 
@@ -120,7 +121,12 @@ SharedPods ClusterBuilder::Pending() const {
 }
 
 Plan ClusterBuilder::MakePlan(const PlanOptions& options) const {
-  return planning::MakePlan(Snapshot(), Pending(), scheduling::Framework::Default(), options);
+  const scheduling::Framework framework = scheduling::Framework::Default();
+  const cluster::ClusterSnapshot snapshot = Snapshot();
+  const SharedPods pending = Pending();
+  Plan plan = planning::MakePlan(snapshot, pending, framework, options);
+  AddRemedies(snapshot, options.gangs, framework, {}, options.out_of_time, plan);
+  return plan;
 }
 
 namespace {

@@ -38,6 +38,7 @@ class ClusterBuilder {
   cluster::ClusterSnapshot Snapshot(
       const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin()) const;
   SharedPods Pending() const;
+  // With remedies (AddRemedies).
   Plan MakePlan(const PlanOptions& options = {}) const;
 
  private:

@@ -81,7 +81,7 @@ TEST_F(GangsTest, DoesNotPartitionForIncompleteGang) {
   EXPECT_EQ(reasons[0].message, "g: 2 of its pods find a node together, and 3 must");
   EXPECT_EQ(reasons[1].code, "NoRoomForGang");
   EXPECT_EQ(reasons[1].message, "node(s) have room, but not for enough pods of its gang");
-  EXPECT_EQ(Outcome("g1").remedy_code, "AddNode");
+  EXPECT_EQ(Outcome("g1").remedy_code, "WaitForPods") << "of its second pod";
 }
 
 // Gangs are ordered by their most urgent pod: by priority, then by age.

@@ -211,6 +211,7 @@ Explanation ExplainTogether(const ExplainInput& input, const Together& together)
                        input.pod,       input.preemption,   "",
                        false,           input.reader};
     alone.balance = balance ? &*balance : nullptr;
+    alone.evicts = input.evicts;
     return Explain(alone);
   }
   // The quota must admit the members that the gang still lacks together.
@@ -230,6 +231,7 @@ Explanation ExplainTogether(const ExplainInput& input, const Together& together)
                       input.reader,
                       input.balance};
   beside.charged_with_it = trial.charge;
+  beside.evicts = input.evicts;
   for (size_t i = 1; i < std::min(together.least - found, trial.refused.size()); ++i) {
     const cluster::Pod& other = *trial.refused[i].first;
     beside.charged_with_it.Add(

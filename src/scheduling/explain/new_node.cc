@@ -145,6 +145,7 @@ Remedy SliceDemand::ForNoNode(const cluster::Pod& pod,
   if (auto impossible = Impossible()) return *std::move(impossible);
   for (const auto& model : catalogue_.models()) {
     if (!Suits(*model) || GpusFor(*model) > kMaxGpusOfNode) continue;
+    if (auto larger = LargerProfile()) return *std::move(larger);
     return AddNode(node, {fmt::format("GPUs for {} such as {}", Text(), model->name())});
   }
   if (auto shared = SharedNode(node)) return *std::move(shared);

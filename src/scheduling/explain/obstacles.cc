@@ -155,14 +155,18 @@ size_t Obstacles::lacks() const {
       nearest_.lacks, [&](const Lack& lack) { return !nearest_.repartition || !lack.slice; }));
 }
 
-std::tuple<bool, size_t, size_t, bool, double> Obstacles::Distance() const {
+std::tuple<bool, size_t, size_t, bool, bool, double> Obstacles::Distance() const {
   double shortfall = 0;
   for (const Lack& lack : nearest_.lacks) {
     const double free = static_cast<double>(std::max<int64_t>(lack.free, 0));
     shortfall += 1 - std::min(1.0, free / static_cast<double>(lack.asked));
   }
   const auto never = static_cast<size_t>(std::ranges::count_if(nearest_.lacks, &Lack::never));
-  return {nearest_.out, never, objections() + lacks(), nearest_.repartition.has_value(), shortfall};
+  const bool elsewhere = std::ranges::any_of(nearest_.objections, [](const Reason& reason) {
+    return reason.code == codes::kNodeAffinityMismatch;
+  });
+  return {nearest_.out, never, objections() + lacks(), elsewhere, nearest_.repartition.has_value(),
+          shortfall};
 }
 
 void Obstacles::Add(const Verdict& verdict, const NodeInfo& node) {

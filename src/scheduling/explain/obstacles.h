@@ -37,8 +37,8 @@ class Obstacles {
   bool NeedsOptIn() const { return needs_opt_in_; }
   bool LacksOnlySlices() const;
   // Sort key, nearest node first: node is down, resources it can never offer, number of obstacles,
-  // needs partitioning, relative shortfall.
-  std::tuple<bool, size_t, size_t, bool, double> Distance() const;
+  // the pod asks for other nodes, needs partitioning, relative shortfall.
+  std::tuple<bool, size_t, size_t, bool, bool, double> Distance() const;
   const Explanation::Nearest& nearest() const { return nearest_; }
 
  private:

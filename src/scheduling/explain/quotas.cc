@@ -85,7 +85,7 @@ void AskQuota(const ExplainInput& input, Explanation& why) {
   if (!refusal) return;
   why.quota = refusal->Text();
   why.for_quota = refusal->Remedy();
-  if (input.framework.Schedule(input.pod, input.snapshot).node != nullptr) return;
+  if (input.partitioning.Schedule(input.pod, input.snapshot).node != nullptr) return;
   why.for_quota += FitsWithoutHolders(input, *refusal)
                        ? "; if you raise it, no node has room for the pod until others end"
                        : "; even then no node has room for it now";

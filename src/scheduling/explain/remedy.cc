@@ -233,7 +233,7 @@ Remedy NoneNeeded(const Explanation& why, const ExplainInput& input) {
     return Remedy{remedies::kNoneNeeded, "none needed: " + std::move(text)};
   };
   const auto pods = [&](const Room& room, std::string_view one, std::string_view several) {
-    return fmt::format("{} {}", NamesOf(room.pods, input.reader),
+    return fmt::format("{} {}", PodsText(room.pods, input.reader),
                        room.pods.size() == 1 ? one : several);
   };
   if (why.being_partitioned) {
@@ -272,9 +272,9 @@ Remedy NoneNeeded(const Explanation& why, const ExplainInput& input) {
 }
 
 Remedy WaitFor(const Explanation& why, const Room& room, const std::string& reader) {
-  Remedy remedy = WaitForPods(NamesOf(room.pods, reader), room.node);
+  Remedy remedy = WaitForPods(PodsText(room.pods, reader), room.node);
   if (!room.coming.empty()) {
-    remedy.text += fmt::format(", where {} {} first", NamesOf(room.coming, reader),
+    remedy.text += fmt::format(", where {} {} first", PodsText(room.coming, reader),
                                room.coming.size() == 1 ? "goes" : "go");
   }
   if (room.ending && room.coming.empty()) {

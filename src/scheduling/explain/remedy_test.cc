@@ -63,20 +63,20 @@ TEST(ExplainRemedyTest, DoesNotWaitForPodsThatWouldBePreempted) {
   const auto why = Why({NodeOf("n", {{"cpu", "4"}})},
                        {Running("low", "n", {{"cpu", "1"}}), Running("a", "n", {{"cpu", "3"}}, 10)},
                        Waiting({{"cpu", "4"}}, 5));
-  EXPECT_EQ(why.remedy, "wait for the end of x/a on node n, or give it a priority above 10");
+  EXPECT_EQ(why.remedy, "wait for the end of pod x/a on node n, or give it a priority above 10");
   EXPECT_EQ(Remedy({NodeOf("m", {{"cpu", "4"}}), NodeOf("n", {{"cpu", "4"}})},
                    {Running("low", "n", {{"cpu", "1"}}), Running("low2", "n", {{"cpu", "1"}}),
                     Running("a", "n", {{"cpu", "2"}}, 10), Running("b", "m", {{"cpu", "2"}}, 9),
                     Running("c", "m", {{"cpu", "2"}}, 9)},
                    Waiting({{"cpu", "4"}}, 5)),
-            "wait for the end of x/a on node n, or give it a priority above 10")
+            "wait for the end of pod x/a on node n, or give it a priority above 10")
       << "the smallest remedy";
 }
 
 TEST(ExplainRemedyTest, SuggestsNoPriorityAboveUserMaximum) {
   EXPECT_EQ(Remedy({NodeOf("n", {{"cpu", "4"}})},
                    {Running("a", "n", {{"cpu", "3"}}, 2'000'001'000)}, Waiting({{"cpu", "4"}}, 5)),
-            "wait for the end of x/a on node n");
+            "wait for the end of pod x/a on node n");
 }
 
 // With the label, the node joins the zone of a pod whose anti-affinity excludes this one.
@@ -93,7 +93,7 @@ TEST(ExplainRemedyTest, SimulatesLabelBeforeSuggestingIt) {
   pod.node_affinity.emplace().required.emplace().push_back({{{"zone", "In", {"a", "b"}}}, {}});
   EXPECT_EQ(Remedy({NodeOf("n0", {{"cpu", "4"}}), full}, {guard}, pod),
             "label node n0 with zone=a, which its node affinity requires, or relax that, and "
-            "wait for the end of x/guard, whose anti-affinity rules it out in the same "
+            "wait for the end of pod x/guard, whose anti-affinity rules it out in the same "
             "zone (node n0)")
       << "the DaemonSet would restart its pod";
   EXPECT_EQ(
@@ -321,7 +321,7 @@ TEST_F(ExplainQuotaTest, PriorityDoesNotPreemptUnderQuota) {
   const Explanation why = WhyQuota(Waiting({{"cpu", "4"}}, 1000));
   EXPECT_FALSE(why.preemption);
   EXPECT_FALSE(why.priority_helps);
-  EXPECT_EQ(why.remedy, "wait for the end of x/low on node n");
+  EXPECT_EQ(why.remedy, "wait for the end of pod x/low on node n");
 }
 
 TEST_F(ExplainQuotaTest, JsonHasCodeOfQuotaGangAndGate) {
@@ -344,7 +344,7 @@ TEST_F(ExplainQuotaTest, NamesPodsEvictedForQuota) {
   const auto low = std::make_shared<const Pod>(Running("low", "n", {{"cpu", "4"}}, 0));
   reclaim_ = [&] { return Preemption{"n", {low}, 0}; };
   const Explanation why = WhyQuota(Waiting({{"cpu", "4"}}, 0));
-  EXPECT_EQ(why.remedy, "none needed: for its quota, x/low is evicted on node n");
+  EXPECT_EQ(why.remedy, "none needed: for its quota, pod x/low is evicted on node n");
 }
 
 // Raising min does not end the pods that hold the node.

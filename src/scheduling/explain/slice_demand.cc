@@ -195,6 +195,38 @@ std::optional<Remedy> SliceDemand::AdvertisedName() const {
   return std::nullopt;
 }
 
+// No GPU of the cluster has the profile, but some have one with as many compute slices and more
+// memory, such as 1g.10gb of an A100-80GB for 1g.5gb. Nullopt: none has, or several slices are
+// asked for.
+std::optional<Remedy> SliceDemand::LargerProfile() const {
+  if (slices_.size() != 1) return std::nullopt;
+  const std::string& resource = slices_.front().first;
+  const auto asked = SizeOf(ProfileText(resource));
+  const auto has = [&](const gpu::Model* model) { return CanBePartitionedInto(*model, resource); };
+  if (!asked || std::ranges::any_of(models_, has)) return std::nullopt;
+  const gpu::Profile* best = nullptr;
+  const gpu::Model* of = nullptr;
+  int64_t least = 0;
+  for (const gpu::Model* model : models_) {
+    for (const gpu::Profile& profile : model->profiles()) {
+      const auto size = SizeOf(profile.name);
+      const bool plain = profile.name.find_first_of("+-") == std::string::npos;
+      if (!size || !plain || size->first != asked->first || size->second < asked->second) continue;
+      if (best != nullptr && size->second >= least) continue;
+      if (!CanBePartitionedInto(*model, profile.resource_name)) continue;
+      best = &profile;
+      of = model;
+      least = size->second;
+    }
+  }
+  if (best == nullptr) return std::nullopt;
+  return Remedy{
+      remedies::kRequestExistingProfile,
+      fmt::format("request {} instead of {}: no GPU of this cluster has {}, and {} has {}",
+                  best->resource_name, resource, ProfileText(resource), gpu::ProductOf(of->name()),
+                  best->name)};
+}
+
 // A slice has a profile that models have, but the user's catalogue allows it on none of them.
 std::optional<Remedy> SliceDemand::InCatalogue() const {
   for (const auto& [asked, count] : slices_) {

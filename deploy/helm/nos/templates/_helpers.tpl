@@ -31,6 +31,11 @@
 {{- .Values.gpuPartitioner.migAgent.namespace | default .Release.Namespace -}}
 {{- end -}}
 
+{{- /* the namespace of placeholders and of pods that show demand */ -}}
+{{- define "nos.placeholderNamespace" -}}
+{{- (.Values.autoscaler.placeholders | default dict).namespace | default (printf "%s-placeholders" (include "nos.fullname" .)) -}}
+{{- end -}}
+
 {{- define "nos.selectorLabels" -}}
 app.kubernetes.io/name: {{ default (include "nos.name" .root) (include "nos.overrides" . | fromJson).nameOverride | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -100,6 +105,20 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{- /* "true" if metrics are served over TLS to accounts with the right */ -}}
+{{- define "nos.secureMetrics" -}}
+{{- $secure := toString .Values.metrics.secure -}}
+{{- if or (eq $secure "true") (and (ne $secure "false") (not .Values.metrics.loopback)) -}}true{{- end -}}
+{{- end -}}
+
+{{- /* further arguments of a daemon, as the rest of a YAML list */ -}}
+{{- define "nos.metricsArgs" -}}
+{{- if include "nos.secureMetrics" . }}, --secure-metrics
+{{- if .Values.metrics.certificateSecret }}, --metrics-cert-file, /etc/nos-metrics/tls.crt, --metrics-key-file, /etc/nos-metrics/tls.key
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* every component must count the memory of whole GPUs alike for quotas */ -}}
 {{- define "nos.checkGpuMemory" -}}
 {{- if and (hasKey .from "nvidiaGpuResourceMemoryGB") (ne (int64 .from.nvidiaGpuResourceMemoryGB) (int64 .gb)) -}}
@@ -136,7 +155,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 
 {{- /* the chart's roles and volumes use the values that the chart sets itself */ -}}
 {{- define "nos.checkAutoscaler" -}}
-{{- range $field := list "namespace" "priorityClass" "demandPriorityClass" -}}
+{{- range $field := list "namespace" "formerNamespace" "hostPorts" "priorityClass" "demandPriorityClass" -}}
 {{- if dig "placeholders" $field "" $.config -}}
 {{- fail (printf "autoscaler.config.placeholders must not set %s: the chart's roles and classes go by what it writes there itself" $field) -}}
 {{- end -}}

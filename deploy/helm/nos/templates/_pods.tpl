@@ -1,8 +1,16 @@
 {{- /* What the pods of all daemons have in common. Values of older releases lack some of the fields. */ -}}
 
-{{- /* the entries of extraEnv, extraVolumes or extraVolumeMounts: those of all daemons, and of this one */ -}}
+{{- /* the entries of extraEnv, extraVolumes or extraVolumeMounts: the certificate of metrics, those of all daemons, and of this one */ -}}
 {{- define "nos.extra" -}}
-{{- concat (index .root.Values .list | default list) (index .of .list | default list) | toJson -}}
+{{- $own := list -}}
+{{- if and .root.Values.metrics.certificateSecret (include "nos.secureMetrics" .root) -}}
+{{- if eq .list "extraVolumes" -}}
+{{- $own = list (dict "name" "metrics-certificate" "secret" (dict "secretName" .root.Values.metrics.certificateSecret)) -}}
+{{- else if eq .list "extraVolumeMounts" -}}
+{{- $own = list (dict "name" "metrics-certificate" "mountPath" "/etc/nos-metrics" "readOnly" true) -}}
+{{- end -}}
+{{- end -}}
+{{- concat $own (index .root.Values .list | default list) (index .of .list | default list) | toJson -}}
 {{- end -}}
 
 {{- /* Names of global.imagePullSecrets may be plain strings. */ -}}

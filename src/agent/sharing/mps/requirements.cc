@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cluster/placeholder.h"
 #include "device/mig_parts.h"
 #include "device/mps_share.h"
 #include "gpu/modes.h"
@@ -78,7 +79,8 @@ std::vector<PodViolation> FindMpsViolations(const NodeDevices& devices, std::spa
                     [](const Pod& pod) { return std::tuple(pod->meta.created, pod->Key()); });
   std::vector<PodViolation> lacks;
   for (const Pod& pod : sharing) {
-    if (!needs.host_ipc || pod->host_ipc) continue;
+    // A placeholder runs no CUDA program.
+    if (!needs.host_ipc || pod->host_ipc || cluster::IsPlaceholder(*pod)) continue;
     lacks.push_back(Lack(*pod, "MpsNeedsHostIPC",
                          "Missing spec.hostIPC: true: MPS uses the host's shared memory, so CUDA "
                          "programs of this Pod cannot use its share"));

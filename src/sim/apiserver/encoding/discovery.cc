@@ -58,6 +58,7 @@ void AddResources(const ResourceType& type, JsonArray& resources) {
   }
   if (!type.IsCore("pods")) return;
   resources.push_back(Subresource(type, "binding", "Binding", {"create"}));
+  resources.push_back(Subresource(type, "log", "Pod", {"get"}));
   JsonObject eviction = Subresource(type, "eviction", "Eviction", {"create"});
   eviction["group"] = "policy";
   eviction["version"] = "v1";

@@ -56,6 +56,68 @@ Column RatioColumn(std::string name, std::string ready, std::string wanted) {
           }};
 }
 
+Json JobStatus(const Json& job, Time /*now*/) {
+  const auto holds = [&](std::string_view type) {
+    const auto found =
+        EvaluatePath(fmt::format(".status.conditions[?(@.type==\"{}\")].status", type), job);
+    return !found.empty() && *found[0] == "True";
+  };
+  for (const std::string_view type : {"Complete", "Failed"}) {
+    if (holds(type)) return TextCell(type);
+  }
+  if (Find(job, "metadata", "deletionTimestamp") != nullptr) return TextCell("Terminating");
+  for (const std::string_view type : {"Suspended", "FailureTarget", "SuccessCriteriaMet"}) {
+    if (holds(type)) return TextCell(type);
+  }
+  return TextCell("Running");
+}
+
+// "1/3", or for a queue of work "0/1 of 3".
+Json JobCompletions(const Json& job, Time /*now*/) {
+  const auto number = [&](std::string_view part, std::string_view field) {
+    const Json* value = Find(job, part, field);
+    return value != nullptr && value->is_int64() ? value->get_int64() : 0;
+  };
+  const int64_t succeeded = number("status", "succeeded");
+  if (number("spec", "completions") > 0) {
+    return TextCell(fmt::format("{}/{}", succeeded, number("spec", "completions")));
+  }
+  const int64_t parallel = number("spec", "parallelism");
+  return TextCell(parallel > 1 ? fmt::format("{}/1 of {}", succeeded, parallel)
+                               : fmt::format("{}/1", succeeded));
+}
+
+Json JobDuration(const Json& job, Time now) {
+  const auto started = ParseTime(FindString(job, "status", "startTime"));
+  if (!started.ok()) return TextCell("");
+  const auto ended = ParseTime(FindString(job, "status", "completionTime"));
+  return AgeCell(Find(job, "status", "startTime"), ended.ok() ? *ended : now);
+}
+
+std::vector<Column> JobColumns() {
+  return {{"Status", "string", "", 0, JobStatus},
+          {"Completions", "string", "", 0, JobCompletions},
+          {"Duration", "string", "", 0, JobDuration}};
+}
+
+// "cpu: 0/1, pods: 2/3": the limits of containers, or all other amounts.
+Json QuotaCell(const Json& quota, bool limits) {
+  std::vector<std::string> parts;
+  const Json* hard = Find(quota, "status", "hard");
+  if (hard == nullptr || !hard->is_object() || hard->get_object().empty()) {
+    hard = Find(quota, "spec", "hard");
+  }
+  if (hard == nullptr || !hard->is_object()) return TextCell("");
+  for (const auto& [name, amount] : hard->get_object()) {
+    const std::string key(name);
+    if (key.starts_with("limits.") != limits || !amount.is_string()) continue;
+    const std::string_view used = FindString(quota, "status", "used", key);
+    parts.push_back(fmt::format("{}: {}/{}", key, used.empty() ? "0" : used,
+                                std::string_view(amount.get_string())));
+  }
+  return TextCell(Join(parts, ", "));
+}
+
 // "pending", "allocated,reserved", "deleted,allocated".
 Json ClaimState(const Json& claim, Time /*now*/) {
   const auto has = [&claim](std::string_view part, std::string_view field) {
@@ -109,7 +171,11 @@ std::vector<Column> Middle(const ResourceType& type) {
             PathColumn("Up-to-date", ".status.updatedNumberScheduled", "0"),
             PathColumn("Available", ".status.numberAvailable", "0")};
   }
-  if (kind == "Job") return {RatioColumn("Completions", ".status.succeeded", ".spec.completions")};
+  if (kind == "Job") return JobColumns();
+  if (kind == "ResourceQuota") {
+    return {{"Request", "string", "", 0, [](const Json& q, Time) { return QuotaCell(q, false); }},
+            {"Limit", "string", "", 0, [](const Json& q, Time) { return QuotaCell(q, true); }}};
+  }
   if (kind == "CronJob") {
     return {PathColumn("Schedule", ".spec.schedule"),
             PathColumn("Suspend", ".spec.suspend", "False")};

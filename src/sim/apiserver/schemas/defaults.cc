@@ -23,6 +23,11 @@ void Default(JsonObject& object, std::string_view key, Json value) {
   if (member.is_null()) member = std::move(value);
 }
 
+bool IsAbsent(const JsonObject& object, std::string_view key) {
+  const Json* member = object.if_contains(key);
+  return member == nullptr || member->is_null();
+}
+
 void DefaultText(JsonObject& object, std::string_view key, std::string_view value) {
   Default(object, key, boost::json::string(value));
 }
@@ -144,11 +149,63 @@ void DefaultDeployment(Json& deployment) {
 }
 
 void DefaultJobSpec(JsonObject& spec) {
+  // Only both together: without completions, the Job is a queue of work.
+  const bool neither = IsAbsent(spec, "parallelism") && IsAbsent(spec, "completions");
+  if (neither) spec["completions"] = 1;
   Default(spec, "parallelism", 1);
   Default(spec, "backoffLimit", 6);
   Default(spec, "completionMode", "NonIndexed");
   Default(spec, "suspend", false);
-  if (spec["parallelism"] == 1) Default(spec, "completions", 1);
+  Default(spec, "podReplacementPolicy", "TerminatingOrFailed");
+}
+
+// The labels by which a Job knows its pods (pkg/registry/batch/job, generateSelector).
+void DefaultJobSelector(Json& job) {
+  const std::string uid(FindString(job, "metadata", "uid"));
+  const std::string name(FindString(job, "metadata", "name"));
+  const Json* manual = Find(job, "spec", "manualSelector");
+  if (uid.empty() || (manual != nullptr && *manual == true)) return;
+  JsonObject& labels = MakeObject(job, "spec", "template", "metadata", "labels");
+  for (const std::string_view prefix : {"", "batch.kubernetes.io/"}) {
+    DefaultText(labels, std::string(prefix) + "controller-uid", uid);
+    DefaultText(labels, std::string(prefix) + "job-name", name);
+  }
+  DefaultText(MakeObject(job, "spec", "selector", "matchLabels"),
+              "batch.kubernetes.io/controller-uid", uid);
+}
+
+void DefaultCronJob(Json& cron) {
+  JsonObject& spec = MakeObject(cron, "spec");
+  Default(spec, "concurrencyPolicy", "Allow");
+  Default(spec, "suspend", false);
+  Default(spec, "successfulJobsHistoryLimit", 3);
+  Default(spec, "failedJobsHistoryLimit", 1);
+  DefaultJobSpec(MakeObject(cron, "spec", "jobTemplate", "spec"));
+}
+
+void DefaultStatefulSet(Json& set) {
+  JsonObject& spec = MakeObject(set, "spec");
+  Default(spec, "replicas", 1);
+  Default(spec, "revisionHistoryLimit", 10);
+  Default(spec, "podManagementPolicy", "OrderedReady");
+  JsonObject& update = MakeObject(set, "spec", "updateStrategy");
+  Default(update, "type", "RollingUpdate");
+  if (update["type"] == "RollingUpdate") {
+    Default(MakeObject(set, "spec", "updateStrategy", "rollingUpdate"), "partition", 0);
+  }
+  JsonObject& retention = MakeObject(set, "spec", "persistentVolumeClaimRetentionPolicy");
+  Default(retention, "whenDeleted", "Retain");
+  Default(retention, "whenScaled", "Retain");
+}
+
+void DefaultDaemonSet(Json& set) {
+  Default(MakeObject(set, "spec"), "revisionHistoryLimit", 10);
+  JsonObject& update = MakeObject(set, "spec", "updateStrategy");
+  Default(update, "type", "RollingUpdate");
+  if (update["type"] != "RollingUpdate") return;
+  JsonObject& rolling = MakeObject(set, "spec", "updateStrategy", "rollingUpdate");
+  Default(rolling, "maxUnavailable", 1);
+  Default(rolling, "maxSurge", 0);
 }
 
 void DefaultSecret(Json& secret) {
@@ -184,7 +241,9 @@ void DefaultDefinition(Json& definition) {
 
 void DefaultDeviceRequest(JsonObject& request) {
   DefaultText(request, "allocationMode", "ExactCount");
-  if (request["allocationMode"] == "ExactCount") Default(request, "count", 1);
+  // Protobuf writes an absent count as 0.
+  const bool exact = request["allocationMode"] == "ExactCount";
+  if (exact && (IsAbsent(request, "count") || request["count"] == 0)) request["count"] = 1;
   ForEach(request, "tolerations",
           [](JsonObject& toleration) { DefaultText(toleration, "operator", "Equal"); });
 }
@@ -220,8 +279,11 @@ void DefaultBuiltIn(const ResourceType& type, Json& object) {
   if (kind == "ResourceClaimTemplate") DefaultClaimSpec(MakeObject(object, "spec", "spec"));
   if (kind == "Node") MakeObject(object, "spec");
   if (kind == "Job") DefaultJobSpec(MakeObject(object, "spec"));
-  if (kind == "CronJob") DefaultJobSpec(MakeObject(object, "spec", "jobTemplate", "spec"));
-  if (kind == "ReplicaSet" || kind == "StatefulSet" || kind == "ReplicationController") {
+  if (kind == "Job") DefaultJobSelector(object);
+  if (kind == "CronJob") DefaultCronJob(object);
+  if (kind == "StatefulSet") DefaultStatefulSet(object);
+  if (kind == "DaemonSet") DefaultDaemonSet(object);
+  if (kind == "ReplicaSet" || kind == "ReplicationController") {
     Default(MakeObject(object, "spec"), "replicas", 1);
   }
   if (kind == "PriorityClass") {

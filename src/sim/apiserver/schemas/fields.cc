@@ -9,11 +9,12 @@ using Schema = std::map<std::string_view, Message>;
 using Shape = FieldRule::Shape;
 
 FieldRule ParseRule(std::string_view name, std::string_view type) {
-  FieldRule rule{name, type, Shape::kOne, nullptr};
+  FieldRule rule{name, type, Shape::kOne};
   if (type.starts_with('*')) rule.shape = Shape::kList;
   if (type.starts_with('%')) rule.shape = Shape::kMap;
   if (type.starts_with('^')) rule.shape = Shape::kInline;
-  if (rule.shape != Shape::kOne) rule.type.remove_prefix(1);
+  rule.always = type.starts_with('!');
+  if (rule.shape != Shape::kOne || rule.always) rule.type.remove_prefix(1);
   return rule;
 }
 
@@ -55,7 +56,12 @@ Schema ParseSchema() {
       if (found != schema.end()) rule.message = &found->second;
     }
   }
-  for (auto& [name, message] : schema) IndexNames(message, message.by_name);
+  for (auto& [name, message] : schema) {
+    IndexNames(message, message.by_name);
+    for (const auto& [field, rule] : message.by_name) {
+      if (rule->always) message.always.push_back(rule);
+    }
+  }
   return schema;
 }
 

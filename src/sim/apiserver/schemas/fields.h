@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string_view>
+#include <vector>
 
 #include "sim/apiserver/schemas/types.h"
 
@@ -18,6 +19,7 @@ struct FieldRule {
   std::string_view type;  // a letter of wire_schema.cc, or a message name
   Shape shape = Shape::kOne;
   const Message* message = nullptr;  // null for scalars
+  bool always = false;               // never absent in an answer (canonical.h)
 };
 
 struct Message {
@@ -25,6 +27,7 @@ struct Message {
   std::map<uint64_t, FieldRule> by_number;
   // Like the JSON object, includes the fields of inline messages.
   std::map<std::string_view, const FieldRule*> by_name;
+  std::vector<const FieldRule*> always;  // of by_name, those that are never absent
 };
 
 // Null if there is no message of this name.

@@ -14,7 +14,7 @@ namespace {
 constexpr char kVersion[] = "autoscaling/v1";
 
 std::vector<std::string_view> StepsOf(const ResourceType& type, std::string_view which) {
-  const std::string_view path = FindString(type.custom->scale, which);
+  const std::string_view path = FindString(type.scale, which);
   return path.empty() ? std::vector<std::string_view>() : Split(path.substr(1), '.');
 }
 
@@ -29,6 +29,46 @@ const Json* At(const Json& object, const std::vector<std::string_view>& steps) {
 
 int64_t NumberOr0(const Json* value) {
   return value != nullptr && value->is_int64() ? value->get_int64() : 0;
+}
+
+std::string Text(const Json& value) {
+  return value.is_string() ? std::string(value.get_string()) : std::string();
+}
+
+void AddLabels(const Json& labels, std::vector<std::string>& terms) {
+  for (const auto& [key, value] : labels.get_object()) {
+    if (value.is_string())
+      terms.push_back(fmt::format("{}={}", std::string_view(key), Text(value)));
+  }
+}
+
+std::string ExpressionText(const Json& expression) {
+  const std::string key(FindString(expression, "key"));
+  const std::string_view op = FindString(expression, "operator");
+  if (op == "Exists") return key;
+  if (op == "DoesNotExist") return "!" + key;
+  std::vector<std::string> values;
+  if (const Json* list = Find(expression, "values"); list != nullptr && list->is_array()) {
+    for (const Json& value : list->get_array()) values.push_back(Text(value));
+  }
+  std::sort(values.begin(), values.end());
+  return fmt::format("{} {} ({})", key, ToLower(op), Join(values, ","));
+}
+
+// A metav1.LabelSelector, or the plain labels of a ReplicationController, in the syntax of -l.
+std::string SelectorText(const Json& selector) {
+  std::vector<std::string> terms;
+  const Json* labels = Find(selector, "matchLabels");
+  const Json* expressions = Find(selector, "matchExpressions");
+  if (labels != nullptr && labels->is_object()) AddLabels(*labels, terms);
+  if (expressions != nullptr && expressions->is_array()) {
+    for (const Json& expression : expressions->get_array()) {
+      terms.push_back(ExpressionText(expression));
+    }
+  }
+  if (labels == nullptr && expressions == nullptr) AddLabels(selector, terms);
+  std::sort(terms.begin(), terms.end());
+  return Join(terms, ",");
 }
 
 }  // namespace
@@ -49,7 +89,7 @@ Outcome<Json> ScaleOf(const ResourceType& type, const Json& object) {
     return MakeRefusal(
         500, "InternalError",
         fmt::format("Internal error occurred: the spec replicas field \"{}\" does not exist",
-                    FindString(type.custom->scale, "specReplicasPath")));
+                    FindString(type.scale, "specReplicasPath")));
   }
   JsonObject metadata;
   for (const std::string_view field :
@@ -59,6 +99,7 @@ Outcome<Json> ScaleOf(const ResourceType& type, const Json& object) {
   JsonObject status{{"replicas", NumberOr0(At(object, StepsOf(type, "statusReplicasPath")))}};
   const Json* selector = At(object, StepsOf(type, "labelSelectorPath"));
   if (selector != nullptr && selector->is_string()) status["selector"] = *selector;
+  if (selector != nullptr && selector->is_object()) status["selector"] = SelectorText(*selector);
   return Json{{"kind", "Scale"},
               {"apiVersion", kVersion},
               {"metadata", std::move(metadata)},

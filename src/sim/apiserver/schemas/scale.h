@@ -1,5 +1,5 @@
-// The scale subresource of custom resources: an autoscaling/v1 Scale that reads and sets the number
-// of replicas at the paths that the CustomResourceDefinition specifies.
+// The scale subresource: an autoscaling/v1 Scale that reads and sets the number of replicas at the
+// paths of the type, for custom resources those of the CustomResourceDefinition.
 #pragma once
 
 #include "sim/apiserver/schemas/types.h"

@@ -16,6 +16,8 @@ enum Trait : unsigned {
   kGeneration = 4,  // maintains metadata.generation
   kAll = 8,         // listed by `kubectl get all`
   kAnyName = 16,
+  kScale = 32,   // has a scale subresource
+  kReturn = 64,  // a deletion answers with the object, not with a Status
 };
 
 struct BuiltIn {
@@ -30,21 +32,29 @@ constexpr BuiltIn kBuiltIns[] = {
     {"", "v1", "configmaps", "configmap", "ConfigMap", "cm", 0, ""},
     {"", "v1", "endpoints", "endpoints", "Endpoints", "ep", 0, ""},
     {"", "v1", "events", "event", "Event", "ev", 0, ""},
+    {"", "v1", "limitranges", "limitrange", "LimitRange", "limits", 0, ""},
     {"", "v1", "namespaces", "namespace", "Namespace", "ns", kCluster | kStatus, ""},
     {"", "v1", "nodes", "node", "Node", "no", kCluster | kStatus, ""},
     {"", "v1", "persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", "pvc",
-     kStatus, ""},
+     kStatus | kReturn, ""},
     {"", "v1", "persistentvolumes", "persistentvolume", "PersistentVolume", "pv",
-     kCluster | kStatus, ""},
-    {"", "v1", "pods", "pod", "Pod", "po", kStatus | kAll, "."},
+     kCluster | kStatus | kReturn, ""},
+    {"", "v1", "pods", "pod", "Pod", "po", kStatus | kAll | kReturn, "."},
     {"", "v1", "replicationcontrollers", "replicationcontroller", "ReplicationController", "rc",
-     kStatus | kGeneration | kAll, "spec.template"},
+     kStatus | kGeneration | kAll | kScale, "spec.template"},
+    {"", "v1", "resourcequotas", "resourcequota", "ResourceQuota", "quota", kStatus | kReturn, ""},
     {"", "v1", "secrets", "secret", "Secret", "", 0, ""},
-    {"", "v1", "serviceaccounts", "serviceaccount", "ServiceAccount", "sa", 0, ""},
-    {"", "v1", "services", "service", "Service", "svc", kStatus | kAll, ""},
+    {"", "v1", "serviceaccounts", "serviceaccount", "ServiceAccount", "sa", kReturn, ""},
+    {"", "v1", "services", "service", "Service", "svc", kStatus | kAll | kReturn, ""},
     {"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations",
      "mutatingwebhookconfiguration", "MutatingWebhookConfiguration", "", kCluster | kGeneration,
      ""},
+    {"admissionregistration.k8s.io", "v1", "validatingadmissionpolicies",
+     "validatingadmissionpolicy", "ValidatingAdmissionPolicy", "", kCluster | kStatus | kGeneration,
+     ""},
+    {"admissionregistration.k8s.io", "v1", "validatingadmissionpolicybindings",
+     "validatingadmissionpolicybinding", "ValidatingAdmissionPolicyBinding", "",
+     kCluster | kGeneration, ""},
     {"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations",
      "validatingwebhookconfiguration", "ValidatingWebhookConfiguration", "", kCluster | kGeneration,
      ""},
@@ -54,11 +64,13 @@ constexpr BuiltIn kBuiltIns[] = {
     {"apps", "v1", "daemonsets", "daemonset", "DaemonSet", "ds", kStatus | kGeneration | kAll,
      "spec.template"},
     {"apps", "v1", "deployments", "deployment", "Deployment", "deploy",
-     kStatus | kGeneration | kAll, "spec.template"},
-    {"apps", "v1", "replicasets", "replicaset", "ReplicaSet", "rs", kStatus | kGeneration | kAll,
-     "spec.template"},
+     kStatus | kGeneration | kAll | kScale, "spec.template"},
+    {"apps", "v1", "replicasets", "replicaset", "ReplicaSet", "rs",
+     kStatus | kGeneration | kAll | kScale, "spec.template"},
     {"apps", "v1", "statefulsets", "statefulset", "StatefulSet", "sts",
-     kStatus | kGeneration | kAll, "spec.template"},
+     kStatus | kGeneration | kAll | kScale, "spec.template"},
+    {"autoscaling", "v2", "horizontalpodautoscalers", "horizontalpodautoscaler",
+     "HorizontalPodAutoscaler", "hpa", kStatus | kAll, ""},
     {"batch", "v1", "cronjobs", "cronjob", "CronJob", "cj", kStatus | kGeneration | kAll,
      "spec.jobTemplate.spec.template"},
     {"batch", "v1", "jobs", "job", "Job", "", kStatus | kGeneration | kAll, "spec.template"},
@@ -66,6 +78,8 @@ constexpr BuiltIn kBuiltIns[] = {
     {"discovery.k8s.io", "v1", "endpointslices", "endpointslice", "EndpointSlice", "", kGeneration,
      ""},
     {"events.k8s.io", "v1", "events", "event", "Event", "ev", 0, ""},
+    {"networking.k8s.io", "v1", "ingressclasses", "ingressclass", "IngressClass", "",
+     kCluster | kGeneration, ""},
     {"networking.k8s.io", "v1", "ingresses", "ingress", "Ingress", "ing", kStatus | kGeneration,
      ""},
     {"networking.k8s.io", "v1", "networkpolicies", "networkpolicy", "NetworkPolicy", "netpol",
@@ -81,18 +95,23 @@ constexpr BuiltIn kBuiltIns[] = {
      ""},
     {"rbac.authorization.k8s.io", "v1", "roles", "role", "Role", "", kAnyName, ""},
     {"resource.k8s.io", "v1", "deviceclasses", "deviceclass", "DeviceClass", "",
-     kCluster | kGeneration, ""},
+     kCluster | kGeneration | kReturn, ""},
     {"resource.k8s.io", "v1", "devicetaintrules", "devicetaintrule", "DeviceTaintRule", "",
      kCluster | kStatus | kGeneration, ""},
-    {"resource.k8s.io", "v1", "resourceclaims", "resourceclaim", "ResourceClaim", "", kStatus, ""},
+    {"resource.k8s.io", "v1", "resourceclaims", "resourceclaim", "ResourceClaim", "",
+     kStatus | kReturn, ""},
     {"resource.k8s.io", "v1", "resourceclaimtemplates", "resourceclaimtemplate",
-     "ResourceClaimTemplate", "", 0, ""},
+     "ResourceClaimTemplate", "", kReturn, ""},
     {"resource.k8s.io", "v1", "resourceslices", "resourceslice", "ResourceSlice", "",
-     kCluster | kGeneration, ""},
+     kCluster | kGeneration | kReturn, ""},
     {"scheduling.k8s.io", "v1", "priorityclasses", "priorityclass", "PriorityClass", "pc",
      kCluster | kGeneration, ""},
-    {"storage.k8s.io", "v1", "csinodes", "csinode", "CSINode", "", kCluster, ""},
-    {"storage.k8s.io", "v1", "storageclasses", "storageclass", "StorageClass", "sc", kCluster, ""},
+    {"storage.k8s.io", "v1", "csidrivers", "csidriver", "CSIDriver", "", kCluster | kReturn, ""},
+    {"storage.k8s.io", "v1", "csinodes", "csinode", "CSINode", "", kCluster | kReturn, ""},
+    {"storage.k8s.io", "v1", "storageclasses", "storageclass", "StorageClass", "sc",
+     kCluster | kReturn, ""},
+    {"storage.k8s.io", "v1", "volumeattachments", "volumeattachment", "VolumeAttachment", "",
+     kCluster | kStatus | kReturn, ""},
 };
 
 std::vector<std::string> Words(std::string_view comma_separated) {
@@ -115,9 +134,15 @@ ResourceType FromTable(const BuiltIn& row) {
   type.namespaced = (row.traits & kCluster) == 0;
   type.has_status = (row.traits & kStatus) != 0;
   type.has_generation = (row.traits & kGeneration) != 0;
+  type.returns_deleted = (row.traits & kReturn) != 0;
   if ((row.traits & kAnyName) != 0) type.name_rule = NameRule::kPathSegment;
   if (type.kind == "Namespace" || type.kind == "Service") type.name_rule = NameRule::kLabel;
   type.pod_template = row.pod_template;
+  if ((row.traits & kScale) != 0) {
+    type.scale = JsonObject{{"specReplicasPath", ".spec.replicas"},
+                            {"statusReplicasPath", ".status.replicas"},
+                            {"labelSelectorPath", ".spec.selector"}};
+  }
   type.storage = type.kind == "Event" ? kEventStorage : type.GroupResource();
   return type;
 }
@@ -149,7 +174,7 @@ ResourceType FromDefinition(const Json& definition, const Json& version) {
   if (const Json* schema = Find(version, "schema", "openAPIV3Schema")) custom->schema = *schema;
   custom->patterns = std::make_shared<const Patterns>(custom->schema);
   if (const Json* columns = Find(version, "additionalPrinterColumns")) custom->columns = *columns;
-  if (const Json* scale = Find(version, "subresources", "scale")) custom->scale = *scale;
+  if (const Json* scale = Find(version, "subresources", "scale")) type.scale = *scale;
   type.custom = std::move(custom);
   return type;
 }

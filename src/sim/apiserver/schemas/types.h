@@ -28,7 +28,6 @@ struct CustomType {
   Json schema;                               // openAPIV3Schema; null if absent
   std::shared_ptr<const Patterns> patterns;  // of the schema; never null
   Json columns;                              // additionalPrinterColumns; null if absent
-  Json scale;                                // subresources.scale; null if absent
 };
 
 struct ResourceType {
@@ -36,12 +35,16 @@ struct ResourceType {
   std::string version, plural, singular, kind;
   std::vector<std::string> short_names, categories;
   bool namespaced = true;
-  bool has_status = false;      // a status subresource, which writes to the object do not change
-  bool has_generation = false;  // metadata.generation counts changes of the spec
+  bool has_status = false;       // a status subresource, which writes to the object do not change
+  bool has_generation = false;   // metadata.generation counts changes of the spec
+  bool returns_deleted = false;  // a deletion answers with the object, not with a Status
   NameRule name_rule = NameRule::kSubdomain;
   // Path of the PodTemplateSpec ("spec.template"), "" if the type has none. A pod is its own
   // template.
   std::string pod_template;
+  // Paths of the scale subresource, as in a CustomResourceDefinition; null if there is none. At
+  // labelSelectorPath, built-in types have the selector itself.
+  Json scale;
   // Types with equal storage share their objects ("events" in both groups).
   std::string storage;
   std::shared_ptr<const CustomType> custom;  // null for built-in types
@@ -49,7 +52,7 @@ struct ResourceType {
   std::string ApiVersion() const { return group.empty() ? version : group + "/" + version; }
   // The name in messages: "pods", "leases.coordination.k8s.io".
   std::string GroupResource() const { return group.empty() ? plural : plural + "." + group; }
-  bool HasScale() const { return custom != nullptr && custom->scale.is_object(); }
+  bool HasScale() const { return scale.is_object(); }
   bool IsCore(std::string_view name) const { return group.empty() && plural == name; }
 };
 

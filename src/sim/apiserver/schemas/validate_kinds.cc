@@ -71,6 +71,14 @@ const Json* TemplateOf(const ResourceType& type, const Json& object) {
   return at;
 }
 
+bool IsEmptySelector(const Json& selector) {
+  const Json* labels = Find(selector, "matchLabels");
+  const Json* expressions = Find(selector, "matchExpressions");
+  const bool any_label = labels != nullptr && labels->is_object() && !labels->get_object().empty();
+  return !any_label &&
+         (expressions == nullptr || !expressions->is_array() || expressions->get_array().empty());
+}
+
 void ValidateWorkload(const ResourceType& type, const Json& object, const Json* old,
                       Causes& causes) {
   const Json* pod = TemplateOf(type, object);
@@ -86,6 +94,10 @@ void ValidateWorkload(const ResourceType& type, const Json& object, const Json* 
   if (type.group != "apps") return;
   const Json* selector = Find(object, "spec", "selector");
   if (selector == nullptr || !selector->is_object()) return causes.Required("spec.selector");
+  if (IsEmptySelector(*selector)) {
+    return causes.Invalid("spec.selector", WriteJson(*selector),
+                          "empty selector is invalid for " + ToLower(type.kind));
+  }
   if (!LabelSelector::FromJson(selector).Matches(*pod)) {
     causes.Invalid("spec.template.metadata.labels", "",
                    "`selector` does not match template `labels`");

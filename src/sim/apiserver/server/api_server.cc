@@ -11,6 +11,7 @@
 #include "sim/apiserver/patching/patch_json.h"
 #include "sim/apiserver/patching/patch_merge.h"
 #include "sim/apiserver/patching/patch_strategic.h"
+#include "sim/apiserver/printing/log.h"
 #include "sim/apiserver/printing/render.h"
 #include "sim/apiserver/schemas/custom_rules.h"
 #include "sim/apiserver/schemas/scale.h"
@@ -53,6 +54,14 @@ Refusal UnsupportedPatch(std::string_view content_type) {
 
 // A specific message instead of a bare 404 for subresources that need running containers.
 Refusal UnknownSubresource(const ApiPath& path) {
+  const std::string& sub = path.subresource;
+  if (path.plural == "pods" && (sub == "exec" || sub == "attach" || sub == "portforward")) {
+    return BadRequest(fmt::format(
+        "pod \"{}\" is simulated: no program runs in it, so there is nothing to {}", path.name,
+        sub == "exec"     ? "execute a command in"
+        : sub == "attach" ? "attach to"
+                          : "connect to"));
+  }
   Refusal refusal = UnknownPath();
   refusal.message = fmt::format(
       "this simulated API server does not serve {}/{}: it stores objects and runs no containers "
@@ -77,7 +86,7 @@ Refusal UnknownResource(const ApiPath& path) {
 bool IsServed(const Call& call) {
   const std::string& sub = call.path.subresource;
   if (sub.empty()) return true;
-  if (sub == "binding" || sub == "eviction") return call.type->IsCore("pods");
+  if (sub == "binding" || sub == "eviction" || sub == "log") return call.type->IsCore("pods");
   if (sub == "status") return call.type->has_status;
   if (sub == "scale") return call.type->HasScale();
   // Finalizing a namespace is an ordinary update here.
@@ -112,6 +121,7 @@ class ApiServer::Impl {
   Impl& operator=(const Impl&) = delete;
 
   PodAdmission& admission() { return admission_; }
+  Time Now() const { return state_.clock.Now(); }
 
   ApiResponse Serve(const ApiRequest& request) {
     const auto path = ParseApiPath(request.path);
@@ -256,6 +266,7 @@ class ApiServer::Impl {
     if (!IsServed(call)) return UnknownSubresource(call.path);
     if (sub == "binding" || sub == "eviction") return PodAction(call);
     if (sub == "scale") return Scale(call);
+    if (sub == "log") return Log(call);
     if (call.path.name.empty()) {
       if (method == "POST") return Create(call);
       if (method == "DELETE") return DeleteCollection(call);
@@ -414,7 +425,7 @@ class ApiServer::Impl {
   Outcome<ApiResponse> Delete(const Call& call) {
     NOS_ASSIGN(const DeleteOptions options, ParseDeleteOptions(call.request));
     NOS_ASSIGN(const Deletion deletion, DeleteObject(state_, call.write, options));
-    if (!deletion.gone || call.type->IsCore("pods")) return Show(call, *deletion.object);
+    if (!deletion.gone || call.type->returns_deleted) return Show(call, *deletion.object);
     return ApiResponse{200, SuccessStatus(call.type->group, call.type->plural, call.path.name,
                                           FindString(*deletion.object, "metadata", "uid"))};
   }
@@ -433,6 +444,19 @@ class ApiServer::Impl {
     }
     return ApiResponse{200, RenderList(*call.type, call.view, listing.objects, listing.metadata,
                                        call.write.manager.now)};
+  }
+
+  Outcome<ApiResponse> Log(const Call& call) const {
+    if (call.request.method != "GET") return MethodNotAllowed(call.request.method);
+    const ObjectRef pod = Current(call);
+    if (pod == nullptr) return ObjectNotFound(*call.type, call.path.name);
+    NOS_ASSIGN(const LogOptions options, ParseLogOptions(call.request, call.write.manager.now));
+    NOS_ASSIGN(const ContainerLog log, LogOf(*pod, options));
+    std::string text = LogText(log, FirstLine(log, options), options);
+    if (options.limit_bytes && static_cast<int64_t>(text.size()) > *options.limit_bytes) {
+      text.resize(static_cast<size_t>(*options.limit_bytes));
+    }
+    return ApiResponse{200, Json(std::move(text))};
   }
 
   Outcome<ApiResponse> PodAction(const Call& call) {
@@ -465,6 +489,8 @@ ApiServer::ApiServer(const Clock& clock, const ApiServerOptions& options)
 ApiServer::~ApiServer() = default;
 
 Result<ApiResponse> ApiServer::Do(const ApiRequest& request) { return impl_->Serve(request); }
+
+Time ApiServer::Now() const { return impl_->Now(); }
 
 void ApiServer::SetPodWebhook(PodWebhook webhook) { impl_->admission().Set(std::move(webhook)); }
 

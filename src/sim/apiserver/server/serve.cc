@@ -6,7 +6,9 @@
 #include "codec/yaml.h"
 #include "net/loopback.h"
 #include "net/url.h"
+#include "sim/apiserver/objects/api_path.h"
 #include "sim/apiserver/objects/reply.h"
+#include "sim/apiserver/printing/log.h"
 #include "sim/apiserver/schemas/unknown.h"
 #include "sim/protobuf.h"
 
@@ -49,6 +51,33 @@ class WatchBody final : public net::BodyStream {
 
  private:
   std::unique_ptr<WatchSubscription> watch_;
+};
+
+// A container's log as it grows, from the events of its pod.
+class LogBody final : public net::BodyStream {
+ public:
+  LogBody(std::unique_ptr<WatchSubscription> watch, LogOptions options)
+      : watch_(std::move(watch)), options_(std::move(options)) {}
+
+  bool Read(std::string& out) override {
+    while (auto event = watch_->Next()) {
+      if (event->type == "DELETED" || event->type == "ERROR") return false;
+      const auto log = LogOf(event->object, options_);
+      if (!log.ok()) continue;
+      if (!next_) next_ = FirstLine(*log, options_);
+      out += LogText(*log, *next_, options_);
+      next_ = std::max(*next_, log->lines.size());
+      // A pod without a node has an empty log, which ends.
+      if (log->ended || log->lines.empty()) return false;
+    }
+    return !watch_->Ended();
+  }
+  void OnReady(std::function<void()> wake) override { watch_->OnReady(std::move(wake)); }
+
+ private:
+  std::unique_ptr<WatchSubscription> watch_;
+  const LogOptions options_;
+  std::optional<size_t> next_;  // the line that is sent next
 };
 
 // Header format of RFC 7234 section 5.5; characters that a header cannot contain are replaced.
@@ -185,6 +214,34 @@ HttpResponse ServeWatch(ApiServer& server, const ApiRequest& request, Duration b
   return response;
 }
 
+bool FollowsLog(const ApiRequest& request) {
+  const auto path = ParseApiPath(request.path);
+  const std::string follow = request.Query("follow");
+  return path && path->plural == "pods" && path->subresource == "log" && request.method == "GET" &&
+         (follow == "true" || follow == "1");
+}
+
+// Refusals are those of the log so far. Without one, the pod exists; its lines follow.
+HttpResponse ServeLog(ApiServer& server, const ApiRequest& request) {
+  const auto now = server.Do(request);
+  if (now->code != 200) return ToHttp(*now);
+  const auto path = ParseApiPath(request.path);
+  ApiRequest pod;
+  pod.method = "GET";
+  pod.path = fmt::format("/api/v1/namespaces/{}/pods", path->ns);
+  pod.query = {{"fieldSelector", "metadata.name=" + path->name}};
+  auto watch = server.OpenWatch(pod);
+  if (const auto* refused = std::get_if<ApiResponse>(&watch)) return ToHttp(*refused);
+  auto options = ParseLogOptions(request, server.Now());
+  if (!options.ok()) return Refuse(options.status());
+  HttpResponse response;
+  response.content_type = "text/plain; charset=utf-8";
+  response.stream_limit = kMaxWatch;
+  response.stream = std::make_unique<LogBody>(
+      std::move(std::get<std::unique_ptr<WatchSubscription>>(watch)), std::move(*options));
+  return response;
+}
+
 HttpResponse Serve(ApiServer& server, const HttpRequest& http, Duration bookmarks) {
   if (const Status local = net::CheckLocal(http); !local.ok()) {
     return Refuse(Forbidden(local.message()));
@@ -197,6 +254,7 @@ HttpResponse Serve(ApiServer& server, const HttpRequest& http, Duration bookmark
   if (request->method == "GET" && (watch == "true" || watch == "1")) {
     return ServeWatch(server, *request, bookmarks);
   }
+  if (FollowsLog(*request)) return ServeLog(server, *request);
   const auto answer = server.Do(*request);
   HttpResponse response = ToHttp(*answer);
   if (request->path == "/openapi/v2") response.content_type = std::string(kOpenApiV2Type);

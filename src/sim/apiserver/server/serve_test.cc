@@ -174,7 +174,7 @@ TEST_F(ServeTest, UnservedPathsAreRefusedWhateverTheBody) {
   for (const auto& [path, what] :
        {std::pair("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
                   "does not serve selfsubjectaccessreviews.authorization.k8s.io"),
-        std::pair("/api/v1/namespaces/default/resourcequotas", "does not serve resourcequotas"),
+        std::pair("/api/v1/namespaces/default/podtemplates", "does not serve podtemplates"),
         std::pair("/api/v1/namespaces/default/serviceaccounts/default/token",
                   "does not serve serviceaccounts/token")}) {
     const std::string answer = Ask(fmt::format("POST {}", path), "what is this", protobuf);

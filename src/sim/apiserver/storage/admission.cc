@@ -7,6 +7,7 @@ namespace {
 
 // kube-apiserver's --event-ttl; every write restarts it.
 constexpr Duration kEventLife = std::chrono::hours(1);
+constexpr std::string_view kServiceStorage = "services";
 
 Check AdmitNamespace(const ApiState& state, const ResourceType& type, const ObjectKey& key) {
   if (!type.namespaced) return std::nullopt;
@@ -64,6 +65,23 @@ Check AdmitPriority(const ApiState& state, const ObjectKey& key, Json& pod) {
   return std::nullopt;
 }
 
+// An address of 10.96.0.0/12, the default range of kubeadm. The store's version makes it another
+// one for each Service.
+void GiveAddress(const ApiState& state, Json& service) {
+  JsonObject& spec = MakeObject(service, "spec");
+  const std::string_view given = FindString(service, "spec", "clusterIP");
+  if (FindString(service, "spec", "type") == "ExternalName") return;
+  std::string address(given);
+  if (given.empty()) {
+    const uint64_t number = state.store.version() % (1 << 20);
+    address = fmt::format("10.{}.{}.{}", 96 + (number >> 16), (number >> 8) & 0xff, number & 0xff);
+  }
+  spec["clusterIP"] = address;
+  spec["clusterIPs"] = JsonArray{Json(address)};
+  if (!spec.contains("ipFamilies")) spec["ipFamilies"] = JsonArray{"IPv4"};
+  if (!spec.contains("ipFamilyPolicy")) spec["ipFamilyPolicy"] = "SingleStack";
+}
+
 void PutDefaultServiceAccount(ApiState& state, const std::string& ns) {
   const Place place{kServiceAccountStorage, {ns, "default"}};
   if (state.store.Get(place) != nullptr) return;
@@ -119,10 +137,19 @@ Check AdmitCreate(const ApiState& state, const ResourceType& type, const ObjectK
                                  type.GroupResource(), key.name, state.max_objects));
   }
   if (type.storage == kPodStorage) return AdmitPriority(state, key, object);
+  if (type.storage == kServiceStorage) GiveAddress(state, object);
   return std::nullopt;
 }
 
 Check AdmitUpdate(const ResourceType& type, const Json& old, Json& object) {
+  if (type.storage == kServiceStorage) {
+    JsonObject& spec = MakeObject(object, "spec");
+    for (const std::string_view field :
+         {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"}) {
+      const Json* before = Find(old, "spec", field);
+      if (before != nullptr && !spec.contains(field)) spec[field] = *before;
+    }
+  }
   if (type.storage != kPodStorage) return std::nullopt;
   // Fields that were computed at creation: an update that omits them keeps them.
   JsonObject& spec = MakeObject(object, "spec");

@@ -54,6 +54,23 @@ Json WithoutOwner(Json object, std::string_view uid) {
   return object;
 }
 
+bool WaitsForDependents(const Json& object) {
+  const JsonArray& finalizers = FinalizersOf(object);
+  return IsDeleting(object) &&
+         std::find(finalizers.begin(), finalizers.end(), Json(kForeground)) != finalizers.end();
+}
+
+void AddForeground(ApiState& state, const Place& place) {
+  Json object = *state.store.Get(place);
+  JsonArray finalizers = FinalizersOf(object);
+  if (std::find(finalizers.begin(), finalizers.end(), Json(kForeground)) != finalizers.end()) {
+    return;
+  }
+  finalizers.emplace_back(kForeground);
+  MakeObject(object, "metadata")["finalizers"] = std::move(finalizers);
+  state.store.Put(place, std::move(object));
+}
+
 // Carries out a deletion and all its consequences, without recursion: ownership chains may be long.
 class Sweep {
  public:
@@ -97,8 +114,21 @@ class Sweep {
   // Queues the object for removal unconditionally.
   void Remove(Place place) { due_.push_back(std::move(place)); }
 
+  // For a deletion in the foreground: dependents that own others wait for those in turn.
   void DeleteDependents(std::string_view uid) {
-    for (const Place& dependent : state_.store.DependentsOf(uid)) Begin(dependent, std::nullopt);
+    std::deque<std::string> owners{std::string(uid)};
+    for (; !owners.empty(); owners.pop_front()) {
+      for (const Place& dependent : state_.store.DependentsOf(owners.front())) {
+        const ObjectRef object = state_.store.Get(dependent);
+        if (WaitsForDependents(*object)) continue;  // a cycle of owners
+        std::string own(FindString(*object, "metadata", "uid"));
+        if (!state_.store.DependentsOf(own).empty()) {
+          AddForeground(state_, dependent);
+          owners.push_back(std::move(own));
+        }
+        Begin(dependent, std::nullopt);
+      }
+    }
   }
 
  private:
@@ -208,21 +238,17 @@ Check CheckDeletable(const WriteRequest& request) {
       fmt::format("namespaces \"{}\" is forbidden: this namespace may not be deleted", name));
 }
 
+// Two old kinds leave their pods behind unless the client asks otherwise, as kubectl does
+// (DefaultGarbageCollectionPolicy).
+std::string_view DefaultPropagation(const ResourceType& type) {
+  const bool orphans = type.storage == "jobs.batch" || type.storage == "replicationcontrollers";
+  return orphans ? "Orphan" : "Background";
+}
+
 void Orphan(ApiState& state, std::string_view uid) {
   for (const Place& dependent : state.store.DependentsOf(uid)) {
     state.store.Put(dependent, WithoutOwner(*state.store.Get(dependent), uid));
   }
-}
-
-void AddForeground(ApiState& state, const Place& place) {
-  Json object = *state.store.Get(place);
-  JsonArray finalizers = FinalizersOf(object);
-  if (std::find(finalizers.begin(), finalizers.end(), Json(kForeground)) != finalizers.end()) {
-    return;
-  }
-  finalizers.emplace_back(kForeground);
-  MakeObject(object, "metadata")["finalizers"] = std::move(finalizers);
-  state.store.Put(place, std::move(object));
 }
 
 }  // namespace
@@ -246,8 +272,9 @@ Outcome<DeleteOptions> ParseDeleteOptions(const kube::ApiRequest& request) {
   if (propagation.empty()) propagation = request.Query("propagationPolicy");
   const Json* orphan = Find(body, "orphanDependents");
   if (propagation.empty() && orphan != nullptr && *orphan == true) propagation = "Orphan";
-  if (propagation.empty()) propagation = "Background";
-  if (propagation != "Background" && propagation != "Foreground" && propagation != "Orphan") {
+  const bool known = propagation.empty() || propagation == "Background" ||
+                     propagation == "Foreground" || propagation == "Orphan";
+  if (!known) {
     return BadRequest(
         fmt::format("propagationPolicy \"{}\" is none of Background, Foreground, "
                     "Orphan",
@@ -278,12 +305,14 @@ Outcome<Deletion> DeleteObject(ApiState& state, const WriteRequest& request,
   //    the object waits for its dependents by a finalizer.
   const std::string uid(FindString(*object, "metadata", "uid"));
   const bool owns = !state.store.DependentsOf(uid).empty();
-  if (options.propagation == "Orphan") Orphan(state, uid);
-  if (options.propagation == "Foreground" && owns) AddForeground(state, place);
+  const std::string_view propagation =
+      options.propagation.empty() ? DefaultPropagation(*request.type) : options.propagation;
+  if (propagation == "Orphan") Orphan(state, uid);
+  if (propagation == "Foreground" && owns) AddForeground(state, place);
   // 2. Delete the object and everything that follows from it.
   Sweep sweep(state);
   sweep.Begin(place, options.grace_seconds);
-  if (options.propagation == "Foreground" && owns) sweep.DeleteDependents(uid);
+  if (propagation == "Foreground" && owns) sweep.DeleteDependents(uid);
   sweep.Run();
   const ObjectRef left = state.store.Get(place);
   return left == nullptr ? Deletion{object, true} : Deletion{left, false};

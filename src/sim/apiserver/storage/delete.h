@@ -10,8 +10,8 @@ namespace nos::sim {
 
 struct DeleteOptions {
   std::optional<int64_t> grace_seconds;
-  std::string propagation = "Background";  // or "Foreground", "Orphan"
-  std::string uid, resource_version;       // preconditions; empty: none
+  std::string propagation;            // Background, Foreground, Orphan; empty: as the type has it
+  std::string uid, resource_version;  // preconditions; empty: none
   bool dry_run = false;
 };
 

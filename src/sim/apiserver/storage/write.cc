@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "sim/apiserver/objects/tree.h"
+#include "sim/apiserver/schemas/canonical.h"
 #include "sim/apiserver/schemas/custom_schema.h"
 #include "sim/apiserver/schemas/defaults.h"
 #include "sim/apiserver/schemas/shape.h"
@@ -42,6 +43,7 @@ Check StartMetadata(ApiState& state, const WriteRequest& request, Json& object) 
 
 void Shape(const WriteRequest& request, Json& object) {
   ApplyDefaults(*request.type, object);
+  Canonicalise(*request.type, object);
   if (request.type->custom != nullptr) PruneAndDefault(request.type->custom->schema, object);
 }
 

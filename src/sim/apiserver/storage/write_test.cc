@@ -171,8 +171,22 @@ TEST_F(WriteTest, LimitsBecomeRequests) {
       "image":"i","resources":{"limits":{"nvidia.com/gpu":1,"cpu":"1"}}}]}})");
   ASSERT_EQ(pod.code, 201) << WriteJson(pod.body);
   const Json& container = Find(pod.body, "spec", "containers")->at(0);
-  EXPECT_EQ(*Find(container, "resources", "requests", "nvidia.com/gpu"), 1);
+  EXPECT_EQ(FindString(container, "resources", "requests", "nvidia.com/gpu"), "1");
   EXPECT_EQ(FindString(container, "resources", "requests", "cpu"), "1");
+}
+
+TEST_F(WriteTest, ServicesGetAnAddressAndKeepIt) {
+  const std::string services = "/api/v1/namespaces/default/services";
+  const std::string spec = R"("spec":{"ports":[{"port":80}]})";
+  const auto a = Post(services, R"({"metadata":{"name":"a"},)" + spec + "}");
+  const auto b = Post(services, R"({"metadata":{"name":"b"},)" + spec + "}");
+  const std::string_view address = FindString(a.body, "spec", "clusterIP");
+  EXPECT_TRUE(address.starts_with("10.")) << WriteJson(a.body);
+  EXPECT_NE(address, FindString(b.body, "spec", "clusterIP"));
+  const auto put = Put(services + "/a", FromText(R"({"metadata":{"name":"a"},)" + spec + "}"));
+  EXPECT_EQ(FindString(put.body, "spec", "clusterIP"), address);
+  const auto none = Post(services, R"({"metadata":{"name":"c"},"spec":{"clusterIP":"None"}})");
+  EXPECT_EQ(FindString(none.body, "spec", "clusterIP"), "None");
 }
 
 TEST_F(WriteTest, BothEventGroupsShareOneCollection) {
@@ -223,11 +237,11 @@ TEST_F(WriteTest, ObjectsAreBoundedInSizeDepthAndNumber) {
 
 TEST_F(WriteTest, RefusesUnsupportedSubresourcesWithClearMessage) {
   AddPod("a");
-  const auto logs = Get(kPodsPath + std::string("/a/log"));
+  const auto logs = Get(kPodsPath + std::string("/a/ephemeralcontainers"));
   EXPECT_EQ(logs.code, 404);
   EXPECT_EQ(FindString(logs.body, "message"),
-            "this simulated API server does not serve pods/log: it stores objects and runs no "
-            "containers and no controllers");
+            "this simulated API server does not serve pods/ephemeralcontainers: it stores "
+            "objects and runs no containers and no controllers");
   EXPECT_EQ(FindString(logs.body, "details", "name"), "a");
   EXPECT_EQ(FindString(logs.body, "details", "kind"), "pods");
 }

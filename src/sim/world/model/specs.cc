@@ -277,7 +277,13 @@ Status DefineQuotas(kube::Client& client) {
     return Json{
         {"apiVersion", "apiextensions.k8s.io/v1"},
         {"kind", "CustomResourceDefinition"},
-        {"metadata", {{"name", fmt::format("{}.{}", plural, cluster::kQuotaGroup)}}},
+        {"metadata",
+         {{"name", fmt::format("{}.{}", plural, cluster::kQuotaGroup)},
+          // `helm install nos -n nos-system` then takes them over, as from an earlier release.
+          {"labels", {{"app.kubernetes.io/managed-by", "Helm"}}},
+          {"annotations",
+           {{"meta.helm.sh/release-name", "nos"},
+            {"meta.helm.sh/release-namespace", "nos-system"}}}}},
         {"spec",
          {{"group", cluster::kQuotaGroup},
           {"scope", "Namespaced"},

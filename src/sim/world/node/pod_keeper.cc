@@ -44,6 +44,16 @@ bool Evicted(const Json& pod) {
   });
 }
 
+// The pods of a Job stay until it is deleted, so that its logs can be read. Labelled pods only name
+// a Job that does not exist.
+bool IsOfJob(const Json& pod) {
+  const Json* owners = Find(pod, "metadata", "ownerReferences");
+  if (IsLabeled(pod) || owners == nullptr || !owners->is_array()) return false;
+  return std::ranges::any_of(owners->get_array(), [](const Json& owner) {
+    return FindString(owner, "kind") == "Job" && Find(owner, "controller") != nullptr;
+  });
+}
+
 int64_t Attempt(const Json& pod) {
   return ParseInt(FindString(pod, "metadata", "annotations", kAttempt)).value_or(0);
 }
@@ -104,7 +114,7 @@ PodKeeper::PodKeeper(kube::Transport& api, const Clock& clock, EventLog& log,
     }
     if (before != nullptr && Finished(before->object)) return;
     if (Refused(after->object) && IsLabeled(after->object)) ReplaceLater(after);
-    finished_.emplace_back(clock_.Now(), after);
+    if (!IsOfJob(after->object)) finished_.emplace_back(clock_.Now(), after);
   });
   nodes_.AddHandler([this](const std::string& key, const auto&, const auto& after) {
     if (after == nullptr) gone_nodes_.push_back(key);

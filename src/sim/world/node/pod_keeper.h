@@ -2,7 +2,7 @@
 // (UnexpectedAdmissionError, OutOfcpu...) get a successor, like those of a Job. Pods of deleted
 // nodes are removed and get one too; so does a pod with a controller that was evicted through the
 // eviction API or by the scheduler, kFirstPause later. Optionally removes finished pods after a
-// while.
+// while, except those of Jobs.
 //
 // Only pods with the label kPodLabel get successors: "a" is followed by "a-r1", "a-r2"..., after
 // pauses that double from kFirstPause up to kMaxPause.

@@ -1,5 +1,7 @@
 #include "sim/world/node/pod_status.h"
 
+#include <map>
+
 namespace nos::sim {
 namespace {
 
@@ -48,17 +50,35 @@ JsonObject ContainerState(const PodStatusInput& input) {
                                     {"finishedAt", FormatTime(input.finished)}}}};
 }
 
+// allocatedResourcesStatus: the devices of a container, by resource (KEP 4680).
+JsonArray DevicesOf(const std::string& container, const PodStatusInput& input) {
+  std::map<std::string, JsonArray> by_resource;
+  for (const kubelet::DeviceAssignment& device : input.devices) {
+    if (device.container != container) continue;
+    by_resource[device.resource].push_back(
+        JsonObject{{"resourceID", device.device_id}, {"health", "Healthy"}});
+  }
+  JsonArray out;
+  for (auto& [resource, devices] : by_resource) {
+    out.push_back(JsonObject{{"name", resource}, {"resources", std::move(devices)}});
+  }
+  return out;
+}
+
 JsonArray ContainerStatuses(const cluster::Pod& pod, const PodStatusInput& input) {
   JsonArray out;
   const bool running = input.stage == PodStage::kRunning;
   for (const auto& container : pod.containers) {
-    out.push_back(JsonObject{{"name", container.name},
-                             {"image", "registry.k8s.io/pause:3.9"},
-                             {"imageID", ""},
-                             {"ready", running},
-                             {"started", running},
-                             {"restartCount", 0},
-                             {"state", ContainerState(input)}});
+    JsonObject status{{"name", container.name},
+                      {"image", "registry.k8s.io/pause:3.9"},
+                      {"imageID", ""},
+                      {"ready", running},
+                      {"started", running},
+                      {"restartCount", 0},
+                      {"state", ContainerState(input)}};
+    JsonArray devices = DevicesOf(container.name, input);
+    if (!devices.empty()) status["allocatedResourcesStatus"] = std::move(devices);
+    out.push_back(std::move(status));
   }
   return out;
 }

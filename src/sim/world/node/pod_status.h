@@ -4,9 +4,11 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cluster/objects.h"
 #include "codec/json.h"
+#include "kubelet/pod_resources.h"
 
 namespace nos::sim {
 
@@ -18,6 +20,7 @@ struct PodStatusInput {
   Time now{}, started{}, finished{};
   std::string reason, message;  // of a failure
   std::string node_ip, pod_ip;
+  std::vector<kubelet::DeviceAssignment> devices;  // that its containers have, or had
 };
 
 // A strategic merge patch for pods/<name>/status; conditions of other types stay. The API server

@@ -131,6 +131,7 @@ void VirtualNode::Admit(const PodPtr& pod) {
     log_.Note(name(), fmt::format("refuses {}: {}", pod->Key(), entry.status.message));
     return;
   }
+  entry.status.devices = entry.devices;
   entry.ending = EndingContainers(*pod);
   entry.status.initialized = entry.ending.empty();
   entry.next = clock_.Now();
@@ -313,6 +314,7 @@ void VirtualNode::StartContainers(RunningPod& pod) {
   const Time now = clock_.Now();
   std::erase_if(pod.devices, [&](const auto& device) { return IsOf(pod.ending, device); });
   pod.ending.clear();
+  pod.status.devices = pod.devices;
   pod.stage = Stage::kRunning;
   pod.status.stage = PodStage::kRunning;
   pod.status.initialized = true;

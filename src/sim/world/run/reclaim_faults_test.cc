@@ -111,12 +111,12 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
       EXPECT_EQ(served, claims.claims);
     }
     const int evicted = claims.places + 3 - CountPods("many");
+    const int needed = served * claims.victims_each;
     if (full) {
-      EXPECT_EQ(evicted, served * claims.victims_each);
+      EXPECT_GE(evicted, needed);
       judged += served;
-    } else {
-      EXPECT_LE(evicted, served * claims.victims_each);
     }
+    if (evicted > needed) ++too_many;
     EXPECT_EQ(CountRunning("many"), claims.places - served * claims.victims_each);
     for (const std::string& violation : world->violations()) ADD_FAILURE() << violation;
     if (HasFailure()) DescribeWhoWaits();
@@ -132,6 +132,7 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
 
   std::unique_ptr<World> world;
   int judged = 0;
+  int too_many = 0;  // runs that evicted more pods than needed
 };
 
 TEST_P(ReclaimFaultsTest, EvictsMinimumOfPodsForCpu) {
@@ -156,6 +157,7 @@ TEST_P(ReclaimFaultsTest, EvictsMinimumOfPodsForCpu) {
     if (HasFailure()) return;
   }
   EXPECT_GT(judged, 40);
+  EXPECT_EQ(too_many, 0);
 }
 
 // Smaller instances are evicted for larger ones if the layout allows it. A scheduler without
@@ -180,6 +182,8 @@ TEST_P(ReclaimFaultsTest, EvictsMinimumOfPodsForSlices) {
     CheckVictims(seed, true, claims);
     if (HasFailure()) return;
   }
+  // docs/limits.md: in about one run of a hundred.
+  EXPECT_LE(too_many, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shards, ReclaimFaultsTest, testing::Range(0, 4));

@@ -55,6 +55,7 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
       nodes_(kube::kNodes, cluster::ReadNode),
       keeper_(api_, clock_, log_, options_.keep_finished),
       claim_keeper_(api_, clock_, log_),
+      workload_keeper_(api_, clock_, log_),
       framework_(DefaultFramework(scheduling::PartitionedBy::kPartitioner)),
       scheduler_framework_(DefaultFramework(options_.partitioned_by)),
       partitioning_framework_(DefaultFramework(scheduling::PartitionedBy::kScheduler)),
@@ -252,6 +253,7 @@ void World::SkipTo(Time end) {
   SettleMachines();
   UntilNothingIsDone([this] { return Step({&keeper_, nullptr}); });
   UntilNothingIsDone([this] { return Step({&claim_keeper_, nullptr}); });
+  UntilNothingIsDone([this] { return Step({&workload_keeper_, nullptr}); });
   UntilNothingIsDone([this] { return Step({&infrastructure_, nullptr}); });
   // 2. Let each controller act once. In large clusters they skip calls (see world.h).
   constexpr size_t kNodesPerSkip = 100;
@@ -276,6 +278,7 @@ std::optional<Time> World::NextTime() const {
   consider(autoscaler_host_ ? &autoscaler_host_->process : nullptr);
   consider(&keeper_);
   consider(&claim_keeper_);
+  consider(&workload_keeper_);
   consider(&infrastructure_);
   return next;
 }
@@ -286,6 +289,7 @@ void World::Settle() {
     for (const Acting& controller : Controllers()) actors.push_back(controller);
     actors.push_back({&keeper_, nullptr});
     if (claim_keeper_.any()) actors.push_back({&claim_keeper_, nullptr});
+    if (workload_keeper_.any()) actors.push_back({&workload_keeper_, nullptr});
     if (infrastructure_.any()) actors.push_back({&infrastructure_, nullptr});
     return Round(std::move(actors));
   });
@@ -340,6 +344,10 @@ bool World::Round(std::vector<Acting> actors) {
   if (!claim_keeper_.any()) {
     claim_keeper_.Watch();
     did |= claim_keeper_.any();
+  }
+  if (!workload_keeper_.any()) {
+    workload_keeper_.Watch();
+    did |= workload_keeper_.any();
   }
   std::erase_if(machines_, [](const auto& entry) { return entry.second->kubelet().removed(); });
   return did;

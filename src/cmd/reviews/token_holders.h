@@ -14,7 +14,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "cmd/access/single_flight.h"
+#include "cmd/reviews/single_flight.h"
 #include "codec/json.h"
 #include "kube/transport.h"
 #include "net/http.h"

@@ -1,11 +1,10 @@
-#include "planning/explanation/remedy.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "base/text.h"
 #include "planning/planner.h"
+#include "planning/remedies.h"
 #include "planning/testing/clusters.h"
 #include "scheduling/framework.h"
 
@@ -14,7 +13,6 @@ namespace {
 
 using testing::ClusterBuilder;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 namespace remedies = scheduling::remedies;
 
@@ -22,6 +20,15 @@ constexpr const char* kA100 = "NVIDIA-A100-SXM4-40GB";
 constexpr const char* kA100Big = "NVIDIA-A100-SXM4-80GB";
 
 PodOutcome First(const ClusterBuilder& cluster) { return cluster.MakePlan().pods[0]; }
+
+Plan PlanWith(const gpu::Catalogue& catalogue, const ClusterBuilder& cluster) {
+  const scheduling::Framework framework = scheduling::Framework::Default();
+  const auto snapshot = cluster.Snapshot(catalogue);
+  const auto pending = cluster.Pending();
+  Plan plan = MakePlan(snapshot, pending, framework, {});
+  AddRemedies(snapshot, {}, framework, {}, nullptr, plan);
+  return plan;
+}
 
 TEST(RemedyTest, UsesModelsOfUserCatalogue) {
   const auto catalogue = gpu::Catalogue::Load(R"(
@@ -44,8 +51,7 @@ models:
   cluster.Pod("removed", {"4g.24gb"});
   cluster.Pod("added", {"1g.16gb"});
   cluster.Pod("two", {"1g.16gb", "1g.16gb", "1g.16gb"});
-  const Plan plan = MakePlan(cluster.Snapshot(catalogue.value()), cluster.Pending(),
-                             scheduling::Framework::Default(), {});
+  const Plan plan = PlanWith(*catalogue, cluster);
   EXPECT_EQ(plan.pods[0].remedy_code, remedies::kRequestExistingProfile);
   EXPECT_EQ(plan.pods[1].remedy_code, remedies::kOptInNode);
   // The node has one GPU, which does not hold three.
@@ -72,8 +78,7 @@ remove:
   cluster.Pod("small", {"1g.5gb"});
   cluster.Pod("other", {"1g.10gb"});  // A100-80GB and others have it
   cluster.Pod("fits", {"2g.10gb"});
-  const Plan plan = MakePlan(cluster.Snapshot(catalogue.value()), cluster.Pending(),
-                             scheduling::Framework::Default(), {});
+  const Plan plan = PlanWith(*catalogue, cluster);
   ASSERT_EQ(plan.pods[0].reasons.size(), 1U);
   EXPECT_EQ(plan.pods[0].reasons[0].code, "NoGpuForProfile");
   EXPECT_EQ(plan.pods[0].reasons[0].message,
@@ -104,6 +109,17 @@ TEST(RemedyTest, UncordonIncludesRemovalOfCordonTaint) {
   EXPECT_EQ(First(cluster).remedy, "uncordon node a: it has room");
 }
 
+TEST(RemedyTest, SuggestsLargerProfileOfExistingGpus) {
+  ClusterBuilder cluster;
+  cluster.Node("a", kA100Big, {""});
+  cluster.Pod("p", {"1g.5gb"});
+  const PodOutcome outcome = First(cluster);
+  EXPECT_EQ(outcome.remedy_code, remedies::kRequestExistingProfile);
+  EXPECT_EQ(outcome.remedy,
+            "request nvidia.com/mig-1g.10gb instead of nvidia.com/mig-1g.5gb: no GPU of this "
+            "cluster has 1g.5gb, and A100-80GB has 1g.10gb");
+}
+
 TEST(RemedyTest, SuggestsAdvertisedNameOfProfile) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100Big, {""});
@@ -125,11 +141,13 @@ bool Apply(const std::string& remedy, cluster::Node& node, cluster::Pod& pod) {
   if (taints) node.taints.clear();
   if (let) pod.node_selector.clear();
   const bool wait = remedy.find("wait for the end of ") != std::string::npos;
-  const bool others = wait && remedy.find("other pods") != std::string::npos;
   const bool room = remedy.find("free ") != std::string::npos;
-  const bool cpu = wait && remedy.find(" (") == std::string::npos;
-  if (wait && !cpu) node.meta.annotations["nos.nebuly.com/status-layout-0"] = "";
-  if (room || others || cpu) node.allocatable["cpu"] = Quantity::FromValue(1000);
+  if (remedy.find(" nvidia.com/mig-") != std::string::npos) {  // that nobody known uses
+    node.meta.annotations["nos.nebuly.com/status-layout-0"] = "";
+  }
+  if (wait || remedy.find(" cpu") != std::string::npos) {
+    node.allocatable["cpu"] = Quantity::FromValue(1000);
+  }
   return uncordon || taints || let || wait || room;
 }
 
@@ -193,10 +211,10 @@ TEST(RemedyTest, HolderOfInstanceFreesItsCpu) {
   node.meta.annotations["nos.nebuly.com/status-holders-0"] = "7g.40gb@0=" + holder.Key();
   cluster.Pod("p", {"7g.40gb"}, 0, "60");
   EXPECT_EQ(First(cluster).remedy_code, remedies::kWaitForPods);
-  EXPECT_THAT(First(cluster).remedy, Not(HasSubstr("other pods")));
+  EXPECT_EQ(First(cluster).remedy, "wait for the end of pod x/r on node a");
   holder.containers[0].requests["cpu"] = Quantity::FromValue(1);
   cluster.Running("other", "a", {}, "60");
-  EXPECT_THAT(First(cluster).remedy, HasSubstr("other pods"));
+  EXPECT_EQ(First(cluster).remedy, "wait for the end of pod x/other, pod x/r on node a");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cmd/access/token_holders.h"
+#include "cmd/reviews/token_holders.h"
 
 #include <fmt/format.h>
 #include <openssl/sha.h>
