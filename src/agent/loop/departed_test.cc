@@ -157,6 +157,22 @@ TEST_F(AgentDepartedPodTest, CgroupOfStaticPodHasHashOfItsManifest) {
   ExpectHeld();
 }
 
+// The agent's watch was interrupted, and the pod was gone when it went on.
+TEST_F(AgentDepartedPodTest, HoldsSliceOfPodThatOnlyTheKubeletHasNamed) {
+  End("a");
+  Run(seconds(1));
+  kubelet_.Assign({"ml", "unseen", "c", kSlice, second_.uuid});
+  Run(seconds(30));
+  ASSERT_EQ(Annotation("status-layout-0"), "1g.5gb@0:used,1g.5gb@1:used");
+  kubelet_.Remove("ml", "unseen");
+  cgroups_.pods = std::map<std::string, bool>{{"b-uid", true}, {"unseen-uid", true}};
+  Run(seconds(60));
+  ExpectHeld();
+  cgroups_.pods = std::map<std::string, bool>{{"b-uid", true}};
+  Run(seconds(2));
+  ExpectFree();
+}
+
 // NVIDIA's plugin does not know that the device is unhealthy.
 TEST_F(AgentDepartedPodTest, PluginThatReadsDevicesIsNotDisturbed) {
   PluginThatCannotWithdraw();

@@ -15,12 +15,9 @@
 namespace nos::agent {
 namespace {
 
-// A kubelet lists its pods about a second after it has begun to answer.
-constexpr Duration kKubeletStarts = std::chrono::milliseconds(1500);
 // Kubelets give containers no less time to end (kubernetes 1.34.2, pkg/kubelet/kuberuntime,
 // minimumGracePeriodInSeconds).
 constexpr Duration kMinGracePeriod = std::chrono::seconds(2);
-constexpr Duration kDefaultGracePeriod = std::chrono::seconds(30);  // the API server's default
 // Processes of pods that the API server does not have count for this time as those of a holder
 // whose cgroup is not known.
 constexpr Duration kForeignCgroupTimeout = std::chrono::minutes(10);
@@ -187,13 +184,14 @@ bool MayRun(const Holder& holder, Cgroup cgroup, Time now) {
   // It may be the cgroup of any other pod.
   const bool any = holder.cgroup.empty() && now >= holder.missing + kForeignCgroupTimeout;
   if (cgroup == Cgroup::kInUse && !any) return true;
-  return now < holder.missing + std::max(*holder.grace, kMinGracePeriod) + cluster::kKillTime;
+  return now < holder.missing + std::max(holder.grace, kMinGracePeriod) + cluster::kKillTime;
 }
 
-// Devices of pods that do not run according to the API server, and whose containers still may.
-// `starting`: the kubelet may have just started, so that even pods without object may have devices.
+// Devices of pods that do not run according to the API server, and whose containers still may. For
+// the first moments of MayRun that includes every pod that a kubelet, which has just started, does
+// not list yet.
 Holders RememberedOfDeparted(const NodeDevices& devices, const Holders& seen, Pods pods,
-                             const std::map<std::string, std::string>& resources, bool starting,
+                             const std::map<std::string, std::string>& resources,
                              const DepartedPods& departed, Time now) {
   Holders remembered;
   for (const auto& [uuid, before] : seen) {
@@ -205,9 +203,9 @@ Holders RememberedOfDeparted(const NodeDevices& devices, const Holders& seen, Po
     Holder holder = before;
     if (holder.missing == Time{}) holder.missing = now;
     const Cgroup cgroup = CgroupOf(holder, pods, departed);
-    bool holds = starting && now < holder.missing + kKubeletStarts;
-    if (holder.grace) holds = MayRun(holder, cgroup, now);
-    if (state == State::kEnded) holds = !holder.cgroup.empty() && cgroup == Cgroup::kInUse;
+    const bool holds = state == State::kEnded
+                           ? !holder.cgroup.empty() && cgroup == Cgroup::kInUse
+                           : MayRun(holder, cgroup, now);
     if (holds) remembered[uuid] = std::move(holder);
   }
   return remembered;
@@ -245,7 +243,6 @@ std::string DeviceIdOf(const cluster::Gpu& gpu, const gpu::Placement& placement,
 
 Holders RestoreHolders(NodeDevices& devices, const Holders& seen, Pods pods,
                        const DepartedPods& departed, Time now) {
-  const bool lists_nothing = devices.listed.empty();
   Alive alive;
   for (const auto& pod : pods) {
     if (!pod->Finished()) alive[pod->Key()] = pod.get();
@@ -263,10 +260,9 @@ Holders RestoreHolders(NodeDevices& devices, const Holders& seen, Pods pods,
     ++devices.listed[{holder.pod, resources.at(uuid)}];
     holders[uuid] = holder;
   }
-  const bool starting = lists_nothing || !remembered.empty();
   const std::set<std::string> unlisted = Unlisted(devices, alive);
   for (const auto& [uuid, holder] :
-       RememberedOfDeparted(devices, seen, pods, resources, starting, departed, now)) {
+       RememberedOfDeparted(devices, seen, pods, resources, departed, now)) {
     holders[uuid] = holder;
     if (!resources.contains(uuid)) continue;
     // The name may be that of another pod by now.
@@ -316,7 +312,7 @@ Holders ReportedHolders(const cluster::Node& node, const NodeDevices& devices,
 
 bool HasDeparted(const Holders& seen, Pods pods) {
   return std::ranges::any_of(seen, [&](const auto& holder) {
-    return holder.second.grace && StateOf(holder.second, pods, {}) != State::kRuns;
+    return StateOf(holder.second, pods, {}) != State::kRuns;
   });
 }
 

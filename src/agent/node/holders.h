@@ -16,12 +16,14 @@
 
 namespace nos::agent {
 
+constexpr Duration kDefaultGracePeriod = std::chrono::seconds(30);  // the API server's default
+
 struct Holder {
   std::string pod;  // "ns/name"
   std::string uid;  // of the pod; "" if unknown
   Time missing{};   // since when the kubelet does not list the device; {}: it lists it
-  // terminationGracePeriodSeconds; none: the pod's object was never seen.
-  std::optional<Duration> grace{};
+  // terminationGracePeriodSeconds; the API server's default if the pod's object was never seen.
+  Duration grace = kDefaultGracePeriod;
   std::string cgroup{};  // UID of the pod's cgroup: that of a static pod differs from `uid`
   // From the node's status. Another pod may have the name by now.
   bool reported = false;
@@ -48,8 +50,9 @@ struct DepartedPods {
 // A pod that was deleted before it ended, with force for example, keeps its devices too: its
 // containers run for up to its grace period, although the kubelet lists the devices as free at once
 // (1.34.2, pkg/kubelet/kubelet_pods.go, GetActivePods). They stay held while a process is in the
-// pod's cgroup, or until the grace period is over, and are free once the cgroup is gone. `seen`:
-// the last result of RestoreHolders; `pods`: the pods bound to the node.
+// pod's cgroup, or until the grace period is over, and are free once the cgroup is gone. So does a
+// pod that was deleted before the API server's watch had shown it: only the kubelet named it.
+// `seen`: the last result of RestoreHolders; `pods`: the pods bound to the node.
 Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
                        std::span<const std::shared_ptr<const cluster::Pod>> pods,
                        const DepartedPods& departed, Time now);
