@@ -110,6 +110,8 @@ class Scheduler final : public reconcile::Reconciler {
   const scheduling::SchedulingQueue& queue() const { return queue_; }
   // Pods that have a node, but are not yet seen as bound there.
   size_t bindings() const { return bindings_.size(); }
+  // Pods without object for which GPUs are held (DepartedPods).
+  size_t departed() const { return departed_.size(); }
   // The cluster as the scheduler assumes it, including reservations for pods not yet bound.
   const cluster::ClusterSnapshot& snapshot() const { return engine_.snapshot(); }
 

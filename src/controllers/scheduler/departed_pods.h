@@ -59,6 +59,7 @@ class DepartedPods {
   std::vector<Pod> OnClaims();
   std::vector<Pod> TakeExpired(Time now);
   std::optional<Time> NextDue() const;
+  size_t size() const { return stand_ins_.size(); }
 
  private:
   struct StandIn {

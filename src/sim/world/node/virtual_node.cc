@@ -96,11 +96,16 @@ void VirtualNode::OnPod(const PodPtr& pod) {
   if (pod->meta.deleted) Stop(known->second);
 }
 
-// Deleted with force: the containers stop a moment later, and no status is written.
+// Deleted with force: the containers stop a moment later, and no status is written. A pod that was
+// admitted in the same moment, as after a watch that was interrupted, has none: its worker starts
+// containers only after cgroup, volumes and sandbox, and a deletion cancels that (kubernetes 1.34.2,
+// pkg/kubelet/pod_workers.go, podWorkerLoop and cleanupUnstartedPod).
 void VirtualNode::OnGone(const std::string& uid) {
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return;
-  if (found->second.stage == Stage::kFinished) {
+  const bool started =
+      found->second.stage != Stage::kAdmitted || found->second.admitted < clock_.Now();
+  if (found->second.stage == Stage::kFinished || !started) {
     pods_.erase(found);
   } else {
     found->second.pod = nullptr;
@@ -132,6 +137,7 @@ void VirtualNode::Admit(const PodPtr& pod) {
     return;
   }
   entry.status.devices = entry.devices;
+  entry.admitted = clock_.Now();
   entry.ending = EndingContainers(*pod);
   entry.status.initialized = entry.ending.empty();
   entry.next = clock_.Now();

@@ -76,6 +76,7 @@ class VirtualNode final : public Actor,
   struct RunningPod {
     std::shared_ptr<const cluster::Pod> pod;
     Stage stage = Stage::kAdmitted;
+    Time admitted{};
     std::vector<kubelet::DeviceAssignment> devices;  // empty once stopped
     std::vector<std::string> ending;                 // init containers; empty once they have ended
     bool prepared = false;                           // its claims, if it has any

@@ -396,7 +396,9 @@ class Chaos {
       return !pod->node_name.empty() && !pod->Finished() && !up;
     });
     const controllers::Scheduler* scheduler = world_.scheduler();
-    if (busy || (scheduler != nullptr && scheduler->bindings() > 0)) return false;
+    if (busy || (scheduler != nullptr && scheduler->bindings() + scheduler->departed() > 0)) {
+      return false;
+    }
     return Neglected(pods).empty() && Restless(pods).empty();
   }
 
