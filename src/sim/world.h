@@ -174,6 +174,8 @@ class World {
   void ScheduleOutages(const std::string& node, const Outage& outage);
   void ScheduleRivals();
   void BindAsRival();
+  // The pods for which the scheduler keeps a place while it is prepared.
+  std::vector<QuotaChecker::Pod> Reserved() const;
   void CheckBinding(const cluster::Pod& pod, bool scheduled);
   void CheckTaints(const cluster::Pod& pod);
   void SettleMachines();

@@ -56,6 +56,10 @@ quota::Amount QuotaChecker::PerhapsUsedBy(const PlainQuota& quota, cluster::Reso
     if (!Lingers(one.when, now)) continue;
     if (std::ranges::count(quota.namespaces, one.ns) > 0) used += one.charge.Get(resource);
   }
+  for (const Pod& pod : reserved_) {
+    if (std::ranges::count(quota.namespaces, pod->meta.ns) == 0) continue;
+    used += ChargeOf(*pod).Get(resource);
+  }
   return used;
 }
 

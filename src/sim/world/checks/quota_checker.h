@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -39,6 +40,9 @@ class QuotaChecker {
   void SetQuotas(std::vector<PlainQuota> quotas, Time now);
   // Records that another scheduler, which ignores quotas, binds a pod.
   void SeeRival(Time now) { disturbed_ = now; }
+  // The pods without node for which the scheduler keeps a place while it is prepared. They use their
+  // quota for MayTake, until the next call.
+  void SetReserved(std::vector<Pod> pods) { reserved_ = std::move(pods); }
   // Null `before`: the pod is new; null `after`: it was removed.
   void See(const Pod& before, const Pod& after, Time now);
   // True if the claimant's quota entitles it to evict the victim. Before the first SetQuotas: true
@@ -72,7 +76,8 @@ class QuotaChecker {
   const PlainQuota* QuotaOf(const std::string& ns) const;
   quota::Amount UsedBy(const PlainQuota& quota, cluster::ResourceId resource,
                        bool with_leaving) const;
-  // The maximum usage from the view of a component that may not know yet that some pods have left.
+  // The maximum usage from the view of a scheduler, which counts its reservations and may not know
+  // yet that some pods have left.
   quota::Amount PerhapsUsedBy(const PlainQuota& quota, cluster::ResourceId resource,
                               Time now) const;
   void JudgeBinding(const cluster::Pod& pod, Time now);
@@ -80,6 +85,7 @@ class QuotaChecker {
 
   std::vector<PlainQuota> quotas_;
   std::map<std::string, Held> held_;  // by uid
+  std::vector<Pod> reserved_;
   std::vector<Left> left_;            // until a short time ago
   bool quotas_set_ = false;
   Time disturbed_ = Time::min();

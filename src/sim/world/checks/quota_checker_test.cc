@@ -56,6 +56,16 @@ TEST_F(QuotaCheckerTest, ReportsBindingsBeyondMax) {
               ElementsAre("a/two is bound, and 3 of cpu are used by a: more than 2"));
 }
 
+TEST_F(QuotaCheckerTest, PodForWhichAPlaceIsPreparedUsesItsQuota) {
+  SetQuotas({Quota("a", 2), Quota("b", 2)});
+  Bind("a", "one", 2);
+  EXPECT_FALSE(MayTake("a", "b"));
+  judge.SetReserved({Make("a", "two", 1, false)});
+  EXPECT_TRUE(MayTake("a", "b"));
+  judge.SetReserved({Make("b", "three", 1, false)});
+  EXPECT_FALSE(MayTake("a", "b"));
+}
+
 TEST_F(QuotaCheckerTest, ReportsBorrowingBeyondTheSumOfGuarantees) {
   SetQuotas({Quota("a", 2), Quota("b", 1)});
   Bind("a", "one", 3);

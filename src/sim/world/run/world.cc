@@ -67,6 +67,7 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
     gangs_.See(before, after, clock_.Now());
     quotas_.See(before, after, clock_.Now());
     for (std::string& problem : quotas_.TakeProblems(clock_.Now())) Violation(std::move(problem));
+    quotas_.SetReserved(Reserved());
     evictions_.See(before, after, clock_.Now());
     for (std::string& problem : evictions_.TakeProblems()) Violation(std::move(problem));
     if (options_.autoscaler) moves_.See(before, after, clock_.Now());
@@ -111,6 +112,22 @@ Status World::AddPool(const PoolSpec& spec) { return infrastructure_.Add(spec); 
 
 // Checks that the binding of the pod never changes, and that the node had capacity if it was
 // `scheduled` now.
+std::vector<QuotaChecker::Pod> World::Reserved() const {
+  std::vector<QuotaChecker::Pod> reserved;
+  const controllers::Scheduler* binder = scheduler();
+  if (binder == nullptr || binder->bindings() == 0) return reserved;
+  const cluster::ClusterSnapshot& assumed = binder->snapshot();
+  for (size_t i = 0; i < assumed.size(); ++i) {
+    for (const auto& pod : assumed.node(i).pods) {
+      const auto truth = pods_.Get(pod->Key());
+      if (truth != nullptr && truth->meta.uid == pod->meta.uid && truth->node_name.empty()) {
+        reserved.push_back(pod);
+      }
+    }
+  }
+  return reserved;
+}
+
 void World::CheckBinding(const cluster::Pod& pod, bool scheduled) {
   if (!options_.check_invariants) return;
   const auto place = places_.emplace(pod.meta.uid, pod.node_name).first;
