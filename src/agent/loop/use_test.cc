@@ -348,5 +348,27 @@ TEST_F(AgentTest, KeepsIncompleteInstanceThatAnotherToolMayBeCreating) {
   EXPECT_EQ(destroyed_, 1) << "an incomplete instance of nos";
 }
 
+// API servers before 1.31 read every pod of the cluster for another list (Observer).
+TEST_F(AgentUseTest, ListsPodsBeforeDestructionAtTheVersionOfThatMoment) {
+  std::vector<kube::ApiRequest> lists;
+  api_.intercept =
+      [&](const kube::ApiRequest& request) -> std::optional<Result<kube::ApiResponse>> {
+    const bool pods = request.method == "GET" && request.path.ends_with("/pods");
+    if (pods && request.Query("watch").empty()) lists.push_back(request);
+    return std::nullopt;
+  };
+  Apply("7", {{0, "1g.5gb@0"}}, seconds(20));
+  ASSERT_EQ(destroyed_, 1);
+  ASSERT_EQ(lists.size() % 2, 0U);
+  ASSERT_FALSE(lists.empty());
+  for (size_t i = 0; i < lists.size(); i += 2) {
+    EXPECT_TRUE(lists[i].Query("fieldSelector").starts_with("metadata.name="));
+    EXPECT_EQ(lists[i].path, "/api/v1/namespaces/default/pods") << "one key";
+    EXPECT_EQ(lists[i + 1].Query("fieldSelector"), std::string("spec.nodeName=") + kNode);
+    EXPECT_NE(lists[i + 1].Query("resourceVersion"), "");
+    EXPECT_EQ(lists[i + 1].Query("limit"), "") << "with a limit it is read from etcd";
+  }
+}
+
 }  // namespace
 }  // namespace nos::agent

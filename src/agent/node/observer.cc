@@ -20,14 +20,27 @@ std::shared_ptr<const cluster::Node> Observer::CachedNode(const reconcile::Liste
   return written_.Newest(view.nodes.Get(node_));
 }
 
+// API servers before 1.31 answer a list without version from etcd, and read all pods of the cluster
+// for those of a node (kubernetes pkg/registry/core/pod, apiserver/pkg/storage/etcd3). A list of
+// one name reads one key. Its answer names the version of that moment, and a list that may not be
+// older than this, and has no limit, is answered from the API server's memory as soon as that has
+// it.
+Result<kube::ObjectList> Observer::ListPodsUncached(kube::Client& client) const {
+  kube::ListOptions options;
+  options.limit = 0;
+  options.field_selector = "metadata.name=" + node_;  // any name will do
+  NOS_ASSIGN(const kube::ObjectList now, client.List(kube::kPods, "default", options));
+  options.resource_version = now.resource_version;
+  options.field_selector = "spec.nodeName=" + node_;
+  return client.List(kube::kPods, "", options);
+}
+
 Result<NodeAndPods> Observer::ReadUncached(kube::Client& client) {
   NOS_ASSIGN(const Json object, client.Get(kube::kNodes, "", node_));
   NOS_ASSIGN(cluster::Node node, cluster::DecodeNode(object));
   NodeAndPods fresh{std::make_shared<const cluster::Node>(std::move(node)), {}};
   written_.Wrote(fresh.node);
-  kube::ListOptions options;
-  options.field_selector = "spec.nodeName=" + node_;
-  NOS_ASSIGN(const kube::ObjectList list, client.List(kube::kPods, "", options));
+  NOS_ASSIGN(const kube::ObjectList list, ListPodsUncached(client));
   for (const Json& item : list.items) {
     Result<cluster::Pod> pod = cluster::DecodePod(item);
     if (pod.ok()) {

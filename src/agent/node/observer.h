@@ -74,6 +74,8 @@ class Observer {
   void Forget(int gpu, const std::string& uuid);
 
  private:
+  // The pods bound to the node, at least as new as the call.
+  Result<kube::ObjectList> ListPodsUncached(kube::Client& client) const;
   void RestartGracePeriods(Time now);
 
   const std::string node_;
