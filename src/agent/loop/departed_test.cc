@@ -157,6 +157,24 @@ TEST_F(AgentDepartedPodTest, CgroupOfStaticPodHasHashOfItsManifest) {
   ExpectHeld();
 }
 
+// The kubelet does not list devices of init containers, so it may be any that is free.
+TEST_F(AgentUseTest, SliceOfInitContainerStaysWhileItRunsAfterDeletionByForce) {
+  AnInitContainerRuns();
+  const std::string held = kubelet_.Holds(first_.uuid) ? first_.uuid : second_.uuid;
+  cgroups_.pods = std::map<std::string, bool>{{"u1", true}};
+  DeleteByForce("a");
+  Run(seconds(2));
+  for (const auto& device : kubelet_.offer()) {
+    EXPECT_FALSE(device.device_id == held && device.healthy) << "the next pod would get it";
+  }
+  Plan("7", {{0, "7g.40gb@0"}});
+  Run(seconds(60));
+  EXPECT_EQ(destroyed_, 0);
+  cgroups_.pods = std::map<std::string, bool>();
+  Run(seconds(10));
+  EXPECT_EQ(destroyed_, 2);
+}
+
 // The agent's watch was interrupted, and the pod was gone when it went on.
 TEST_F(AgentDepartedPodTest, HoldsSliceOfPodThatOnlyTheKubeletHasNamed) {
   End("a");

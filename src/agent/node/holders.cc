@@ -118,6 +118,7 @@ Holders Attribute(const NodeDevices& devices, const Holders& seen, const Alive& 
                before != seen.end() && before->second.pod == key) {
       holder = before->second;  // the kubelet lists the device until the pod has ended
       holder.missing = {};
+      holder.assumed = false;
     }
   }
   return holders;
@@ -131,12 +132,34 @@ Holders RememberedOfPods(const NodeDevices& devices, const Holders& seen, const 
   for (const auto& [uuid, holder] : seen) {
     const cluster::Pod* pod = Find(pods, holder.pod);
     const bool same = pod != nullptr && !holder.uid.empty() && holder.uid == pod->meta.uid;
-    if (!same || !resources.contains(uuid) || devices.holders.contains(uuid)) continue;
+    if (!same || holder.assumed || !resources.contains(uuid) || devices.holders.contains(uuid))
+      continue;
     const std::string& resource = resources.at(uuid);
     const bool lacks = devices.Listed(holder.pod, resource) < ToBeListed(*pod)[resource];
     if (lacks) remembered[uuid] = holder;
   }
   return remembered;
+}
+
+// Devices that nobody has, as far as is known, and that running init containers may have.
+Holders HoldersAssumed(const Holders& known, const Alive& pods,
+                       const std::map<std::string, std::string>& resources) {
+  Holders assumed;
+  for (const auto& [key, pod] : pods) {
+    if (!IsAdmitted(*pod) || !RunsInitContainers(*pod)) continue;
+    std::map<std::string, int64_t> listed = ToBeListed(*pod);
+    for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
+      if (listed[resource] >= CountOf(amount)) continue;
+      for (const auto& [uuid, of] : resources) {
+        if (of != resource || known.contains(uuid)) continue;
+        Holder& holder = assumed[uuid] = {key, pod->meta.uid};
+        holder.grace = cluster::GracePeriodOf(*pod);
+        holder.cgroup = CgroupUid(*pod);
+        holder.assumed = true;
+      }
+    }
+  }
+  return assumed;
 }
 
 enum class State {
@@ -203,9 +226,8 @@ Holders RememberedOfDeparted(const NodeDevices& devices, const Holders& seen, Po
     Holder holder = before;
     if (holder.missing == Time{}) holder.missing = now;
     const Cgroup cgroup = CgroupOf(holder, pods, departed);
-    const bool holds = state == State::kEnded
-                           ? !holder.cgroup.empty() && cgroup == Cgroup::kInUse
-                           : MayRun(holder, cgroup, now);
+    const bool holds = state == State::kEnded ? !holder.cgroup.empty() && cgroup == Cgroup::kInUse
+                                              : MayRun(holder, cgroup, now);
     if (holds) remembered[uuid] = std::move(holder);
   }
   return remembered;
@@ -265,6 +287,11 @@ Holders RestoreHolders(NodeDevices& devices, const Holders& seen, Pods pods,
        RememberedOfDeparted(devices, seen, pods, resources, departed, now)) {
     holders[uuid] = holder;
     if (!resources.contains(uuid)) continue;
+    if (holder.assumed) {
+      devices.doubtful.insert(uuid);
+      devices.departed.insert(uuid);
+      continue;
+    }
     // The name may be that of another pod by now.
     devices.holders[uuid] = Find(alive, holder.pod) == nullptr ? holder.pod : "";
     // The report of a former agent may be out of date: the pod has ended, or it runs and the
@@ -273,7 +300,9 @@ Holders RestoreHolders(NodeDevices& devices, const Holders& seen, Pods pods,
                                              CgroupOf(holder, pods, departed) == Cgroup::kGone);
     if (!doubted) devices.departed.insert(uuid);
   }
+  holders.merge(HoldersAssumed(holders, alive, resources));
   for (const auto& [uuid, holder] : holders) {
+    if (holder.assumed) continue;
     const cluster::Pod* pod = Find(alive, holder.pod);
     // The cgroup of a pod that has not been admitted, as far as is known, may be a guess.
     const std::string guess = pod == nullptr ? "" : CgroupUid(*pod);
@@ -311,9 +340,8 @@ Holders ReportedHolders(const cluster::Node& node, const NodeDevices& devices,
 }
 
 bool HasDeparted(const Holders& seen, Pods pods) {
-  return std::ranges::any_of(seen, [&](const auto& holder) {
-    return StateOf(holder.second, pods, {}) != State::kRuns;
-  });
+  return std::ranges::any_of(
+      seen, [&](const auto& holder) { return StateOf(holder.second, pods, {}) != State::kRuns; });
 }
 
 }  // namespace nos::agent

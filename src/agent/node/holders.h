@@ -27,6 +27,8 @@ struct Holder {
   std::string cgroup{};  // UID of the pod's cgroup: that of a static pod differs from `uid`
   // From the node's status. Another pod may have the name by now.
   bool reported = false;
+  // Kubelets do not list devices of init containers: the pod's may have this one.
+  bool assumed = false;
 };
 // By device UUID.
 using Holders = std::map<std::string, Holder>;
@@ -45,7 +47,8 @@ struct DepartedPods {
 // all devices of the pod, or the pod has ended. If a pod is admitted and the kubelet does not list
 // all its devices, all devices of that resource are doubtful. They also are while init containers
 // run that request more than the other containers, because kubelets do not list devices of init
-// containers (1.34, pkg/kubelet/apis/podresources/server_v1.go).
+// containers (1.34, pkg/kubelet/apis/podresources/server_v1.go). If such a pod is deleted before it
+// has ended, each device that it may have counts as its own.
 //
 // A pod that was deleted before it ended, with force for example, keeps its devices too: its
 // containers run for up to its grace period, although the kubelet lists the devices as free at once
