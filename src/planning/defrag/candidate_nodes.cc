@@ -11,7 +11,6 @@
 #include "planning/planner.h"
 #include "planning/translation/live_filters.h"
 #include "planning/translation/translate.h"
-#include "quota/standing.h"
 #include "scheduling/framework.h"
 
 namespace nos::planning {
@@ -52,11 +51,10 @@ size_t SetCount(size_t all, size_t count, size_t most) {
 
 }  // namespace
 
-EvictionCandidate EvictionCandidateOf(const PodPtr& pod, const cluster::NodeInfo& node) {
+EvictionCandidate EvictionCandidateOf(const PodPtr& pod, const cluster::NodeInfo& node,
+                                      bool over_quota) {
   static const cluster::ResourceId whole = cluster::InternResource(cluster::kWholeGpuResource);
-  EvictionCandidate candidate{pod, true, 0, 0};
-  const auto label = pod->meta.labels.find(quota::kCapacityLabel);
-  candidate.in_quota = label == pod->meta.labels.end() || label->second != quota::kOverQuota;
+  EvictionCandidate candidate{pod, !over_quota, 0, 0};
   const cluster::ResourceVector requests = cluster::RequestsOf(*pod);
   candidate.cpu = requests.Get(cluster::kCpu);
   if (!cluster::IsManagedOn(node, whole)) candidate.gpu = requests.Get(whole) * kWholeGpu;

@@ -23,11 +23,11 @@ namespace nos::planning {
 // An eviction candidate: a running pod that may be moved.
 struct EvictionCandidate {
   std::shared_ptr<const cluster::Pod> pod;
-  bool in_quota = true;      // false: its label says that it exceeds its quota (quota/standing.h)
+  bool in_quota = true;      // false: it exceeds min of its quota (quota_standing.h)
   int64_t gpu = 0, cpu = 0;  // its resources: thousandths of a GPU, of a core
 };
 EvictionCandidate EvictionCandidateOf(const std::shared_ptr<const cluster::Pod>& pod,
-                                      const cluster::NodeInfo& node);
+                                      const cluster::NodeInfo& node, bool over_quota);
 // True if `a` should be moved rather than `b`: the less important pod, then the one over its quota,
 // then the one with fewer resources, then by name.
 bool IsRatherMoved(const EvictionCandidate& a, const EvictionCandidate& b);

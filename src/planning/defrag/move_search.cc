@@ -135,9 +135,12 @@ class MoveSearch {
   bool Look(const Candidate& candidate) {
     const cluster::NodeInfo& node = *world_.after.Find(candidate.name);
     std::vector<EvictionCandidate> movable, all;
-    for (const PodPtr& pod : candidate.movable) movable.push_back(EvictionCandidateOf(pod, node));
+    const auto add = [&](const PodPtr& pod, std::vector<EvictionCandidate>& to) {
+      to.push_back(EvictionCandidateOf(pod, node, world_.quotas->IsOverQuota(*pod)));
+    };
+    for (const PodPtr& pod : candidate.movable) add(pod, movable);
     all = movable;
-    for (const PodPtr& pod : candidate.blocked) all.push_back(EvictionCandidateOf(pod, node));
+    for (const PodPtr& pod : candidate.blocked) add(pod, all);
     const CandidateNode whole(world_.after, candidate.name, std::move(all), pod_);
     if (whole.movable().empty() || whole.Least() > whole.movable().size()) return false;
     if (!whole.Fits(whole.All())) return true;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planning/defrag/candidate_nodes.h"
+#include "planning/defrag/quota_standing.h"
 #include "planning/moves.h"
 
 namespace nos::planning {
@@ -16,6 +17,7 @@ namespace nos::planning {
 struct MoveWorld {
   cluster::ClusterSnapshot after;
   EvictionBudgets budgets;
+  std::shared_ptr<QuotaStanding> quotas;  // of all plans of moves; not null
   std::set<std::string> settled;  // moved pods and served pending pods; they are not moved any more
   // Pods to be reported to `take` when the plan is accepted.
   std::vector<std::shared_ptr<const cluster::Pod>> moving;

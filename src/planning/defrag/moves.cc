@@ -36,7 +36,13 @@ class Mover {
                                          : [] { return false; }),
         live_(snapshot, unplaced, frameworks),
         groups_(GroupPods(unplaced, frameworks, live_, plan)),
-        world_{snapshot, EvictionBudgets(snapshot), {}, {}, {}, {}},
+        world_{snapshot,
+               EvictionBudgets(snapshot),
+               std::make_shared<QuotaStanding>(snapshot, frameworks),
+               {},
+               {},
+               {},
+               {}},
         failed_(groups_.all.size()) {}
 
   MovePlan Run() {

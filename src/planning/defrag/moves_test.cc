@@ -34,6 +34,14 @@ class MovesTest : public ::testing::Test {
                      const std::vector<std::string>& profiles, const std::string& cpu) {
     return cluster_.Running(name, node, profiles, cpu);
   }
+  void Quota(const std::string& ns, const std::string& min_cpu) {
+    auto quota = std::make_shared<cluster::ElasticQuota>();
+    quota->meta.ns = ns;
+    quota->meta.name = "quota";
+    quota->namespaces = {ns};
+    quota->min["cpu"] = Quantity::Parse(min_cpu).value();
+    quotas_.push_back(std::move(quota));
+  }
   // Sets disruptionsAllowed of a budget for pods with the label app=web.
   void Budget(int allowed) {
     budget_.meta.ns = "x";
@@ -45,6 +53,9 @@ class MovesTest : public ::testing::Test {
   const MovePlan& Make() {
     before_ = cluster_.Snapshot();
     before_.ChangeContext();
+    for (const auto& quota : quotas_) {
+      before_.ChangeContext().quotas.Set(quota->Key(), quota);
+    }
     if (budget_.selector) {
       before_.ChangeContext().budgets.Set(
           "x/b", std::make_shared<const cluster::PodDisruptionBudget>(budget_));
@@ -137,6 +148,7 @@ class MovesTest : public ::testing::Test {
   PlanOptions plan_options_;
   MoveOptions options_;
   cluster::PodDisruptionBudget budget_;
+  std::vector<std::shared_ptr<const cluster::ElasticQuota>> quotas_;
   cluster::ClusterSnapshot before_;
   SharedPods unplaced_;
   MovePlan plan_;
@@ -158,13 +170,16 @@ TEST_F(MovesTest, MovesFewestPods) {
 }
 
 TEST_F(MovesTest, ChoosesCheapestOfEquallyManyMoves) {
+  Quota("owns", "64");
+  Quota("borrows", "1");
   const auto moved = [&](int priority, bool over, const std::string& cpu) {
     cluster_ = ClusterBuilder();
     for (const char* name : {"a", "b", "c"}) cluster_.PlainNode(name);
     Pod("on-a", "a", {}, "20");
     cluster::Pod& other = Pod("on-b", "b", {}, cpu);
     other.priority = priority;
-    if (over) other.meta.labels["nos.nebuly.com/capacity"] = "over-quota";
+    other.meta.ns = over ? "borrows" : "owns";
+    other.meta.labels["nos.nebuly.com/capacity"] = over ? "in-quota" : "over-quota";  // a lie
     Bare("c1", "c", {}, "40");
     cluster_.Pod("waits", {}, 0, "60");
     Make();
