@@ -40,8 +40,8 @@ class QuotaChecker {
   void SetQuotas(std::vector<PlainQuota> quotas, Time now);
   // Records that another scheduler, which ignores quotas, binds a pod.
   void SeeRival(Time now) { disturbed_ = now; }
-  // The pods without node for which the scheduler keeps a place while it is prepared. They use their
-  // quota for MayTake, until the next call.
+  // The pods without node for which the scheduler keeps a place while it is prepared. They use
+  // their quota for MayTake, until the next call.
   void SetReserved(std::vector<Pod> pods) { reserved_ = std::move(pods); }
   // Null `before`: the pod is new; null `after`: it was removed.
   void See(const Pod& before, const Pod& after, Time now);
@@ -86,7 +86,7 @@ class QuotaChecker {
   std::vector<PlainQuota> quotas_;
   std::map<std::string, Held> held_;  // by uid
   std::vector<Pod> reserved_;
-  std::vector<Left> left_;            // until a short time ago
+  std::vector<Left> left_;  // until a short time ago
   bool quotas_set_ = false;
   Time disturbed_ = Time::min();
   std::vector<Excess> excesses_;

@@ -98,8 +98,8 @@ void VirtualNode::OnPod(const PodPtr& pod) {
 
 // Deleted with force: the containers stop a moment later, and no status is written. A pod that was
 // admitted in the same moment, as after a watch that was interrupted, has none: its worker starts
-// containers only after cgroup, volumes and sandbox, and a deletion cancels that (kubernetes 1.34.2,
-// pkg/kubelet/pod_workers.go, podWorkerLoop and cleanupUnstartedPod).
+// containers only after cgroup, volumes and sandbox, and a deletion cancels that
+// (kubernetes 1.34.2, pkg/kubelet/pod_workers.go, podWorkerLoop and cleanupUnstartedPod).
 void VirtualNode::OnGone(const std::string& uid) {
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return;
