@@ -1,9 +1,11 @@
 #include "scheduling/engine/cluster_cache.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "dra/context.h"
+#include "dra/extended_resources.h"
 #include "scheduling/engine/claim_charges.h"
 #include "scheduling/framework.h"
 
@@ -206,6 +208,18 @@ void ClusterCache::Unbind(const cluster::Pod& pod, const std::string& node) {
   if (homeless->second.empty()) homeless_.erase(homeless);
 }
 
+// An allocation that was stored for the pod may have been taken back before the watch, which was
+// interrupted, could show it. Without the doubt its devices would stay assumed for ever.
+void ClusterCache::DoubtClaimsOf(const cluster::Pod& pod) {
+  if (devices_ == nullptr) return;
+  std::vector<std::string> keys = dra::ClaimKeysOf(pod);
+  keys.push_back(dra::ExtendedClaimKey(pod));
+  for (const std::string& key : keys) {
+    const auto* assumed = devices_->FindAssumed(key);
+    if (assumed != nullptr && assumed->pod_uid == pod.meta.uid) devices_->SetDoubtful(key);
+  }
+}
+
 void ClusterCache::SetPod(const Pod& pod) {
   const std::string key = pod->Key();
   const auto found = placed_.find(key);
@@ -222,6 +236,7 @@ void ClusterCache::SetPod(const Pod& pod) {
   if (!counts && (!placed.assumed || pod->Finished() || successor)) return RemovePod(key);
   if (!counts) return;
   if (placed.node != pod->node_name || successor) {
+    if (successor && !placed.assumed) DoubtClaimsOf(*placed.pod);
     Unbind(*placed.pod, placed.node);
     Bind(pod, pod->node_name);
   } else if (SameToOthers(*placed.pod, *pod)) {
@@ -242,6 +257,7 @@ void ClusterCache::SetPod(const Pod& pod) {
 void ClusterCache::RemovePod(const std::string& key) {
   const auto found = placed_.find(key);
   if (found == placed_.end()) return;
+  if (!found->second.assumed) DoubtClaimsOf(*found->second.pod);
   Unbind(*found->second.pod, found->second.node);
   CountPriority(found->second.pod->priority, -1);
   placed_.erase(found);

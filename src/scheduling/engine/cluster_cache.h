@@ -117,6 +117,8 @@ class ClusterCache {
   void FollowDevices(std::string_view kind, const std::string& key);
   void Bind(const Pod& pod, const std::string& node);
   void Unbind(const cluster::Pod& pod, const std::string& node);
+  // The pod had a node, and has ended or vanished.
+  void DoubtClaimsOf(const cluster::Pod& pod);
   void Touch(std::string_view node) const;
   // A pod was added to the node or removed from it (`came`). Null pod: something else on the node
   // changed; `came`: it only took capacity.

@@ -457,6 +457,22 @@ TEST_F(DynamicResourcesTest, GroupKeepsItsDevicesWhileAMemberHasANode) {
   EXPECT_EQ(DynamicResources().PostFilter(member, engine_.snapshot()).size(), 1u);
 }
 
+// The allocation was stored, and taken back when the pod's node was lost, while the watch was
+// interrupted: it shows neither.
+TEST_F(DynamicResourcesTest, NextPodTakesOverTheAllocationOfABoundPodThatLeft) {
+  Put(ClaimOf("c"));
+  const Pod pod = Claiming("p", "c"), next = Claiming("q", "c");
+  CycleState state;
+  ASSERT_TRUE(Assume(pod, "a", state).fits());
+  EXPECT_EQ(NodeFor(next), "");
+  Pod bound = pod;
+  bound.node_name = "a";
+  engine_.SetPod(std::make_shared<const Pod>(bound));
+  engine_.RemovePod(pod.Key());
+  EXPECT_EQ(NodeFor(next), "a");
+  EXPECT_EQ(DynamicResources().PostFilter(next, engine_.snapshot()).size(), 1u);
+}
+
 TEST_F(DynamicResourcesTest, WritesFinalizerThenAllocationThenBinds) {
   Put(ClaimOf("c"));
   const Pod pod = Claiming("p", "c");
