@@ -74,6 +74,10 @@ KindTable::Beside KindTable::BesideOthers(size_t node,
       WithOthers(framework_, snapshot, cycle_, *pod_, others, snapshot.node(node));
   Beside beside{std::move(others), {}, nullptr};
   beside.verdict = framework_.Filter(with.cycle, *pod_, with.snapshot.node(node), &beside.by);
+  if (!beside.verdict.fits()) return beside;
+  if (auto held = WhyHeldForOthers(*pod_, snapshot.node(node), with.snapshot.node(node))) {
+    beside.verdict = *std::move(held);
+  }
   return beside;
 }
 

@@ -1,5 +1,7 @@
 #include "scheduling/engine/promises.h"
 
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -11,18 +13,52 @@ namespace {
 
 using PodPtr = std::shared_ptr<const cluster::Pod>;
 
-// The pod with the instances that are to be created for it on this node, if none of its profile is
-// free. Without them an instance of another profile, in place of which they would be
-// created, would count as free.
-PodPtr WithInstances(const PodPtr& pod, const cluster::NodeInfo& node) {
-  if (!node.gpus.managed || !pod->promised.empty()) return pod;
+// The GPUs with free instances in place of those whose pods have left the node, although the
+// agent's last report calls them used, or are leaving it.
+cluster::NodeGpus WithoutLeavers(const cluster::NodeInfo& node) {
+  cluster::NodeGpus gpus = node.gpus;
+  std::map<cluster::ResourceId, int64_t> used;
+  const auto each = [&](auto call) {
+    for (cluster::Gpu& gpu : gpus.gpus) {
+      for (cluster::Instance& instance : gpu.instances) {
+        const auto& profile = gpu.model->profile(instance.placement.profile);
+        if (instance.used) call(instance, cluster::InternResource(profile.resource_name));
+      }
+    }
+  };
+  each([&](const cluster::Instance&, cluster::ResourceId id) { ++used[id]; });
+  each([&](cluster::Instance& instance, cluster::ResourceId id) {
+    const bool surplus = instance.pod.empty() && used[id] > node.requested.Get(id);
+    const bool leaves = std::ranges::any_of(node.pods, [&](const PodPtr& pod) {
+      return pod->Key() == instance.pod && pod->meta.deleted;
+    });
+    if (!instance.left && !surplus && !leaves) return;
+    --used[id];
+    instance.used = instance.left = false;
+  });
+  return gpus;
+}
+
+// Binds the pod to the node, with the instances that are to be created for it there, if none of its
+// profile is free. Without them an instance of another profile, in place of which they would be
+// created, would count as free. REQUIRES: the node exists.
+void BindWithInstances(const PodPtr& pod, const std::string& name,
+                       cluster::ClusterSnapshot& snapshot) {
+  const cluster::NodeInfo& node = *snapshot.Find(name);
   const cluster::ResourceVector requests = cluster::RequestsOf(*pod);
-  if (cluster::HasFreeInstances(node, requests)) return pod;
-  auto instances = cluster::FindInstances(node, requests);
-  if (!instances || instances->empty()) return pod;
+  const bool wants =
+      node.gpus.managed && pod->promised.empty() && !cluster::HasFreeInstances(node, requests);
+  auto instances = wants ? cluster::FindInstances(node, requests) : std::nullopt;
+  if (wants && !instances) {
+    cluster::ClusterSnapshot later = snapshot;
+    (void)later.SetGpus(name, WithoutLeavers(node));
+    instances = cluster::FindInstances(*later.Find(name), requests);
+    if (instances) snapshot = std::move(later);
+  }
+  if (!instances || instances->empty()) return void(snapshot.Bind(pod, name));
   auto with = std::make_shared<cluster::Pod>(*pod);
   with->promised = *std::move(instances);
-  return with;
+  (void)snapshot.Bind(std::move(with), name);
 }
 
 }  // namespace
@@ -35,8 +71,7 @@ SnapshotWithCycle WithOthers(const Framework& framework, const cluster::ClusterS
   const auto touch = [](std::string_view, std::string_view) {};
   bool follows = true;
   for (const PodPtr& other : others) {
-    // The node exists.
-    (void)with.snapshot.Bind(WithInstances(other, *with.snapshot.Find(name)), name);
+    BindWithInstances(other, name, with.snapshot);
     for (const PreFilterPlugin* plugin : framework.pre_filters()) {
       follows = follows && plugin->Update(pod, *other, true, *with.snapshot.Find(name),
                                           with.cycle.state, touch);
@@ -44,6 +79,20 @@ SnapshotWithCycle WithOthers(const Framework& framework, const cluster::ClusterS
   }
   if (!follows) with.cycle = framework.PreFilter(pod, with.snapshot);
   return with;
+}
+
+std::optional<Verdict> WhyHeldForOthers(const cluster::Pod& pod, const cluster::NodeInfo& node,
+                                        const cluster::NodeInfo& with) {
+  const cluster::ResourceVector requests = cluster::RequestsOf(pod);
+  for (const auto& [id, amount] : requests.entries()) {
+    if (amount <= 0 || !cluster::IsManagedOn(node, id)) continue;
+    const bool takes_free = amount <= node.allocatable.Get(id) - node.requested.Get(id);
+    const bool some_go = with.allocatable.Get(id) < node.allocatable.Get(id);
+    if (!takes_free || !some_go) continue;
+    Reason reason = Insufficient(id);
+    return Verdict::Unschedulable(std::move(reason.code), std::move(reason.message));
+  }
+  return std::nullopt;
 }
 
 Verdict FilterBeside(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
@@ -55,6 +104,7 @@ Verdict FilterBeside(const Framework& framework, const cluster::ClusterSnapshot&
         WithOthers(framework, snapshot, cycle, pod, others->second, node);
     Verdict verdict = framework.Filter(with.cycle, pod, *with.snapshot.Find(others->first));
     if (!verdict.fits()) return verdict;
+    if (auto held = WhyHeldForOthers(pod, node, *with.snapshot.Find(others->first))) return *held;
   }
   return framework.Filter(cycle, pod, node);
 }

@@ -6,10 +6,14 @@
 // Nominations on other nodes are ignored.
 //
 // A nominated pod that needs another layout of a GPU counts with the instances of that layout, as
-// far as they fit beside the instances in use.
+// far as they fit beside the instances in use. Those of pods that leave the node, or have left it,
+// do not count as in use, although the agent still reports them: other pods would take them one by
+// one before the nominated pod has room.
 //
 // Pure functions.
 #pragma once
+
+#include <optional>
 
 #include "scheduling/cycle.h"
 
@@ -28,6 +32,12 @@ struct SnapshotWithCycle {
 SnapshotWithCycle WithOthers(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
                              const Cycle& cycle, const cluster::Pod& pod, Pods others,
                              const cluster::NodeInfo& node);
+
+// The reason if the pod, which fits both with and without other pods, might take an instance in
+// place of which one is to be created for them: kubelets choose any free instance of the profile.
+// `with`: the node with the others.
+std::optional<Verdict> WhyHeldForOthers(const cluster::Pod& pod, const cluster::NodeInfo& node,
+                                        const cluster::NodeInfo& with);
 
 // Verdict of the node on the pod: with nominated pods, then without.
 Verdict FilterBeside(const Framework& framework, const cluster::ClusterSnapshot& snapshot,

@@ -29,12 +29,19 @@ cluster::Node GpuNode(const std::string& layout) {
   return node;
 }
 
+enum class Holder { kLeft, kLeaves, kStays };  // of the used instance, a 3g.20gb
+
 // True if the node takes a pod that requests `asked` beside a nominated pod that requests
 // `nominated`.
 bool Fits(PartitionedBy partitioned_by, const std::string& layout, const std::string& asked,
-          const std::string& nominated) {
+          const std::string& nominated, Holder holder = Holder::kLeft) {
   const Framework framework = Framework::Default(partitioned_by);
-  const auto snapshot = testing::Snap({GpuNode(layout)});
+  auto snapshot = testing::Snap({GpuNode(layout)});
+  if (holder != Holder::kLeft) {
+    cluster::Pod holds = PodOf("holder", {{"nvidia.com/mig-3g.20gb", "1"}});
+    if (holder == Holder::kLeaves) holds.meta.deleted = Time(std::chrono::seconds(1));
+    EXPECT_TRUE(snapshot.Bind(std::make_shared<const cluster::Pod>(holds), "n").ok());
+  }
   const cluster::Pod pod = PodOf("p", {{"nvidia.com/mig-" + asked, "1"}});
   const Promises promises = {{"n",
                               {std::make_shared<const cluster::Pod>(
@@ -59,8 +66,25 @@ TEST(PromisesTest, BothPodsReplaceFreeInstance) {
 
 TEST(PromisesTest, NominatedPodWithoutPlaceKeepsNothing) {
   for (const auto by : {PartitionedBy::kScheduler, PartitionedBy::kPartitioner}) {
-    EXPECT_TRUE(Fits(by, "4g.20gb@0:free,3g.20gb@4:used", "4g.20gb", "7g.40gb"));
+    EXPECT_TRUE(Fits(by, "4g.20gb@0:free,3g.20gb@4:used", "4g.20gb", "7g.40gb", Holder::kStays));
   }
+}
+
+// Its victims end one after the other, and the agent reports that later: others must not take what
+// is free meanwhile.
+TEST(PromisesTest, NominatedPodKeepsWhatLeavingPodsStillHold) {
+  for (const auto by : {PartitionedBy::kScheduler, PartitionedBy::kPartitioner}) {
+    for (const Holder holder : {Holder::kLeaves, Holder::kLeft}) {
+      EXPECT_FALSE(Fits(by, "4g.20gb@0:free,3g.20gb@4:used", "4g.20gb", "7g.40gb", holder));
+    }
+  }
+}
+
+// The kubelet chooses: it may give the pod the instance in place of which one for the nominated pod
+// is to be created.
+TEST(PromisesTest, PodTakesNoneOfSeveralFreeInstancesIfOneIsReplaced) {
+  EXPECT_FALSE(
+      Fits(PartitionedBy::kScheduler, "1g.5gb@1:free,3g.20gb@4:used", "1g.5gb", "4g.20gb"));
 }
 
 }  // namespace
