@@ -2,6 +2,7 @@
 
 #include "cluster/annotations.h"
 #include "controllers/pending/assumed.h"
+#include "quota/charge.h"
 
 namespace nos::controllers {
 
@@ -31,26 +32,38 @@ std::optional<Time> AgentWaits::NextDue() const {
   return ends_.begin()->first;
 }
 
-void AgentWaits::MarkSilent(const std::string& node) {
-  if (const cluster::NodeInfo* info = engine_.snapshot().Find(node)) {
-    silent_.insert_or_assign(node, info->node);
-  }
+bool AgentWaits::IsGuaranteed(const cluster::Pod& pod) const {
+  const quota::Balance& balance = engine_.ledger().balance();
+  const auto account = balance.AccountOf(pod.meta.ns);
+  return account &&
+         balance.IsGuaranteed(*account, quota::ChargeOf(pod, nullptr, engine_.charge_rules()));
 }
 
-std::vector<std::string> AgentWaits::SilentNodes() {
+void AgentWaits::MarkSilent(const std::string& node, const cluster::Pod& pod) {
+  const cluster::NodeInfo* info = engine_.snapshot().Find(node);
+  if (info == nullptr) return;
+  Silence& silence = silent_[node];
+  const bool same = silence.node != nullptr && cluster::ReportTheSame(*info->node, *silence.node);
+  silence = {info->node, (same && silence.for_all) || IsGuaranteed(pod)};
+}
+
+std::vector<std::string> AgentWaits::SilentNodes(const cluster::Pod& pod) {
   std::erase_if(silent_, [&](const auto& entry) {
     const cluster::NodeInfo* info = engine_.snapshot().Find(entry.first);
-    return info == nullptr || !cluster::ReportTheSame(*info->node, *entry.second);
+    return info == nullptr || !cluster::ReportTheSame(*info->node, *entry.second.node);
   });
   std::vector<std::string> names;
-  names.reserve(silent_.size());
-  for (const auto& [name, node] : silent_) names.push_back(name);
+  if (silent_.empty()) return names;
+  const bool guaranteed = IsGuaranteed(pod);
+  for (const auto& [name, silence] : silent_) {
+    if (silence.for_all || !guaranteed) names.push_back(name);
+  }
   return names;
 }
 
 void AgentWaits::LeaveOutSilentNodes(const cluster::Pod& pod, cluster::ClusterSnapshot& snapshot) {
   if (!AsksForSlices(pod, GivesWhole(snapshot))) return;
-  for (const std::string& name : SilentNodes()) snapshot.RemoveNode(name);
+  for (const std::string& name : SilentNodes(pod)) snapshot.RemoveNode(name);
 }
 
 }  // namespace nos::controllers

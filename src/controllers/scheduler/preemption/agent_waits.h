@@ -3,11 +3,12 @@
 //
 //   AgentWaits waits(engine, std::chrono::seconds(30));
 //   if (waits.MayWait(pod_key, now)) return;      // begins the wait, if it has not begun
-//   waits.MarkSilent(node);                       // the agent exceeded the limit
+//   waits.MarkSilent(node, pod);                  // the agent exceeded the limit
 //   for (const std::string& key : waits.TakeExpired(now)) ...;   // schedule these again
 //
-// A silent node is left out of searches for GPU capacity until its agent reports something. Owned
-// by one thread.
+// A silent node is left out of searches for GPU capacity until its agent reports something. A pod
+// that borrows, or has no quota, may wait in vain because the partitioner serves others first, so
+// what it finds silent is not silent for a pod that min of its quota covers. Owned by one thread.
 #pragma once
 
 #include <map>
@@ -41,8 +42,10 @@ class AgentWaits {
   std::vector<std::string> TakeExpired(Time now);
   std::optional<Time> NextDue() const;
 
-  void MarkSilent(const std::string& node);
-  std::vector<std::string> SilentNodes();
+  // `pod`: the pod that waited.
+  void MarkSilent(const std::string& node, const cluster::Pod& pod);
+  // The nodes that are silent for this pod.
+  std::vector<std::string> SilentNodes(const cluster::Pod& pod);
   // Removes silent nodes from the snapshot if the pod requests slices of GPUs.
   void LeaveOutSilentNodes(const cluster::Pod& pod, cluster::ClusterSnapshot& snapshot);
 
@@ -53,8 +56,12 @@ class AgentWaits {
   std::map<std::string, std::optional<Time>> until_;
   // May hold entries that were erased from until_.
   std::set<std::pair<Time, std::string>> ends_;
-  // Silent nodes, as they were when they were marked.
-  std::map<std::string, std::shared_ptr<const cluster::Node>> silent_;
+  struct Silence {
+    std::shared_ptr<const cluster::Node> node;  // as it was when it was marked
+    bool for_all = false;  // false: not for pods that min of their quota covers
+  };
+  bool IsGuaranteed(const cluster::Pod& pod) const;
+  std::map<std::string, Silence> silent_;  // by node
 };
 
 }  // namespace nos::controllers

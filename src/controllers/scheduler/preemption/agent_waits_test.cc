@@ -21,6 +21,16 @@ class AgentWaitsTest : public ::testing::Test {
     engine_.SetNode(std::move(node));
   }
 
+  static cluster::Pod Asking() {
+    cluster::Pod pod;
+    pod.meta.ns = "ml";
+    pod.meta.name = "p";
+    pod.containers.emplace_back().requests = {{"cpu", Quantity::FromValue(1)},
+                                              {"nvidia.com/mig-1g.5gb", Quantity::FromValue(1)}};
+    return pod;
+  }
+
+  const cluster::Pod pod_ = Asking();
   const Time start_{seconds(1000)};
   scheduling::Engine engine_{gpu::Catalogue::Builtin()};
   AgentWaits waits_{engine_, seconds(30)};
@@ -49,10 +59,28 @@ TEST_F(AgentWaitsTest, RestartBeginsNewWait) {
 
 TEST_F(AgentWaitsTest, NodeIsSilentUntilAgentReports) {
   SetNode("");
-  waits_.MarkSilent("a");
-  EXPECT_THAT(waits_.SilentNodes(), ElementsAre("a"));
+  waits_.MarkSilent("a", pod_);
+  EXPECT_THAT(waits_.SilentNodes(pod_), ElementsAre("a"));
   SetNode("3g.20gb@0");
-  EXPECT_THAT(waits_.SilentNodes(), IsEmpty());
+  EXPECT_THAT(waits_.SilentNodes(pod_), IsEmpty());
+}
+
+TEST_F(AgentWaitsTest, NodeIsNotSilentForGuaranteedPodBecauseABorrowerWaitedInVain) {
+  SetNode("");
+  engine_.ChangeContext([](cluster::ClusterContext& around) {
+    auto quota = std::make_shared<cluster::ElasticQuota>();
+    quota->meta.ns = "owns";
+    quota->namespaces = {"owns"};
+    quota->min["cpu"] = Quantity::FromValue(4);
+    around.quotas.Set("owns/quota", std::move(quota));
+  });
+  cluster::Pod guaranteed = pod_;
+  guaranteed.meta.ns = "owns";
+  waits_.MarkSilent("a", pod_);
+  EXPECT_THAT(waits_.SilentNodes(guaranteed), IsEmpty());
+  waits_.MarkSilent("a", guaranteed);
+  waits_.MarkSilent("a", pod_);
+  EXPECT_THAT(waits_.SilentNodes(guaranteed), ElementsAre("a"));
 }
 
 }  // namespace

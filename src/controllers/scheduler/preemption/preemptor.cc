@@ -120,7 +120,7 @@ std::string Preemptor::ReclaimQuota(const SchedulerProfile& profile, const Pod& 
   for (int i = 0; i < kMaxSilentAtOnce && awaits_partitioning && leaving.empty(); ++i) {
     if (!found || !found->victims.empty()) break;
     if (waits_.MayWait(key, now)) return std::string(kAwaitsPartitions);
-    waits_.MarkSilent(found->node);
+    waits_.MarkSilent(found->node, *pod);
     snapshot.RemoveNode(found->node);
     ReclaimResult next = RunReclaim(profile, reclaim, snapshot, pod, nominee);
     found = std::move(next.found);
@@ -195,7 +195,7 @@ GangPlan Preemptor::PlanFor(const PendingGang& gang, Time now) {
   wait.why_not = kAwaitsPartitions;
   for (int i = 0; i < kMaxSilentAtOnce && awaits_partitioning(); ++i) {
     if (waits_.MayWait(first->Key(), now)) return wait;
-    for (const std::string& node : plan.awaits_partitioning) waits_.MarkSilent(node);
+    for (const std::string& node : plan.awaits_partitioning) waits_.MarkSilent(node, *first);
     plan = Search(gang, false, now);
   }
   if (plan.victims.empty()) return plan;

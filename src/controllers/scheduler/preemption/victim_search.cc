@@ -135,7 +135,7 @@ bool VictimSearch::AwaitsAgent(const Pod& pod, const cluster::NodeInfo& nominee,
   if (!scheduling::AwaitsAgent(framework, self, without)) return false;
   if (any_leaves) return true;
   if (waits_.MayWait(pod->Key(), now)) return true;
-  waits_.MarkSilent(nominee.node->meta.name);
+  waits_.MarkSilent(nominee.node->meta.name, *pod);
   return false;
 }
 
