@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct PlanOptions {
   std::vector<Gang> gangs;  // gangs of pending pods; a pod belongs to at most one
   Time now{};               // for waiting times
   Duration hold_after = std::chrono::minutes(10);
+  // Keys of pods that go before all others, whatever their priority: those that min of their quota
+  // covers while others would borrow.
+  std::set<std::string, std::less<>> first;
   // Polled during the search. True: return the best plan so far (Plan::complete is false then).
   std::function<bool()> out_of_time;
 };

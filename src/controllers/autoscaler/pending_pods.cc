@@ -112,13 +112,16 @@ UnschedulablePods PendingPods::FindUnschedulable(
     const ScalingCycle& cycle, const cluster::ClusterContext& around, const PendingDemand& demand,
     const planning::PlanOptions& options, cluster::ClusterSnapshot& snapshot, NodeNames& used) {
   GangedPods admitted = demand.waiting;
-  refused_ = LeaveOutRefused(admitted, demand.all, snapshot, around, frameworks_, in_vain_);
+  QuotaAdmission admission =
+      AdmitByQuota(admitted, demand.all, snapshot, around, frameworks_, in_vain_);
+  refused_ = std::move(admission.refused);
   for (const auto& [pod, refusal] : refused_) {
     conditions_.Set(*pod, "False", std::string(kRefusedByQuota), refusal.Text(), cycle.now);
   }
   if (admitted.pods.empty()) return {};
   planning::PlanOptions own = options;
   own.gangs = admitted.gangs;
+  own.first = std::move(admission.first);
   const planning::Plan plan = planning::MakePlan(snapshot, admitted.pods, frameworks_, own);
   std::set<int> placed;
   for (size_t i = 0; i < plan.pods.size(); ++i) {

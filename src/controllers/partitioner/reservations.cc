@@ -4,12 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "cluster/instance_search.h"
 #include "controllers/partitioner.h"
 #include "controllers/pending/assumed.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::controllers {
 namespace {
+
+constexpr Duration kSoon = std::chrono::minutes(1);
 
 // True if more slices could help: a scheduler has tried to place the pod, and no owner decides its
 // node.
@@ -36,12 +39,25 @@ void Partitioner::ReserveForNominated(const reconcile::Listers& view, Time now) 
   }
 }
 
-// True if no terminating pod is left on the node. The slices of such a pod could be the ones that
-// the scheduler is waiting for.
-bool Partitioner::IsEmptied(const std::string& node, const reconcile::Listers& view) {
-  return std::ranges::none_of(*view.pods.Snapshot(), [&](const Pod& pod) {
-    return pod->node_name == node && !pod->Finished() && pod->meta.deleted;
-  });
+// True if the pod need not wait for terminating pods on its nominated node, whose slices could be
+// the ones that the scheduler is waiting for: none is left, or those that do not end soon leave
+// room for the pod. Tenants choose how long their pods take to end.
+bool Partitioner::MayPlanFor(const cluster::Pod& nominated, const reconcile::Listers& view,
+                             Time now) const {
+  std::vector<Pod> there;
+  bool end = false, end_soon = false;
+  for (const Pod& pod : *view.pods.Snapshot()) {
+    if (pod->node_name != nominated.nominated_node || pod->Finished()) continue;
+    there.push_back(pod);
+    if (!pod->meta.deleted) continue;
+    end = true;
+    end_soon |= *pod->meta.deleted <= now + kSoon && now <= *pod->meta.deleted + kSoon;
+  }
+  if (!end || end_soon) return !end;
+  const Node node = view.nodes.Get(nominated.nominated_node);
+  if (node == nullptr) return false;
+  const auto snapshot = cluster::ClusterSnapshot::Build({node}, there, catalogue_);
+  return cluster::CanProvide(snapshot.node(0), cluster::RequestsOf(nominated));
 }
 
 std::vector<Partitioner::Pod> Partitioner::Waiting(const reconcile::Listers& view, Time now) const {
@@ -52,7 +68,7 @@ std::vector<Partitioner::Pod> Partitioner::Waiting(const reconcile::Listers& vie
     const std::string key = pod->Key();
     if (reservations_.Holds(key)) continue;
     const bool chosen = !pod->nominated_node.empty();
-    if (chosen ? IsEmptied(pod->nominated_node, view) : !reservations_.Pausing(key, now)) {
+    if (chosen ? MayPlanFor(*pod, view, now) : !reservations_.Pausing(key, now)) {
       waiting.push_back(pod);
     }
   }

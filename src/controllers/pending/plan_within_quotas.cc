@@ -43,9 +43,10 @@ AdmittedPlan PlanWithinQuotas(const GangedPods& waiting,
   std::set<std::string> in_vain;  // pod keys
   while (true) {
     GangedPods admitted = waiting;
-    const RefusedByQuota refused =
-        LeaveOutRefused(admitted, pods, snapshot, around, frameworks, in_vain);
+    QuotaAdmission admission = AdmitByQuota(admitted, pods, snapshot, around, frameworks, in_vain);
+    const RefusedByQuota& refused = admission.refused;
     options.gangs = admitted.gangs;
+    options.first = std::move(admission.first);
     planning::Plan plan = planning::MakePlan(snapshot, admitted.pods, frameworks, options);
     std::set<std::string> kinds, left_out;
     for (const auto& [pod, refusal] : refused) left_out.insert(pod->Key());

@@ -1,6 +1,7 @@
 #include "controllers/pending/planned_quotas.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -223,6 +224,25 @@ class Admission {
     }
   }
   const Refusals& refused() const { return refused_; }
+  // Keys of the pods that min covers, if a pod that borrows would go before one of them.
+  std::set<std::string, std::less<>> BeforeBorrowers() const {
+    std::set<std::string, std::less<>> covered;
+    int32_t lowest = std::numeric_limits<int32_t>::max();
+    int32_t highest = std::numeric_limits<int32_t>::min();
+    for (const size_t i : admitted_) {
+      const auto found = charged_.find(i);
+      if (found == charged_.end()) continue;
+      const cluster::Pod& pod = *found->second.pod;
+      if (!covered_.contains(i)) {
+        highest = std::max(highest, pod.priority);
+        continue;
+      }
+      lowest = std::min(lowest, pod.priority);
+      covered.insert(pod.Key());
+    }
+    if (highest < lowest) covered.clear();
+    return covered;
+  }
 
  private:
   bool Admit(size_t i, Round round) {
@@ -234,6 +254,7 @@ class Admission {
         return false;
       }
       use_.Add(found->second);
+      if (round != Round::kAll) covered_.insert(i);
     }
     refused_.erase(i);
     admitted_.insert(i);
@@ -279,7 +300,7 @@ class Admission {
   Borrowers borrowers_;
   GangedPods& ganged_;
   std::map<size_t, planning::Gang*> gang_of_;
-  std::set<size_t> admitted_;
+  std::set<size_t> admitted_, covered_;  // covered_: in a round for pods that min covers
   Refusals refused_;
 };
 
@@ -325,7 +346,7 @@ std::vector<std::string> FindReservationsBeyondQuota(
       kept.push_back(pod);
     }
   }
-  if (rules == nullptr || chosen.empty() || kept.empty()) return {};
+  if (rules == nullptr || chosen.empty()) return {};
   const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules);
   QuotaUse use(ledger, pods);
   ChargesWithoutNode charges(*rules, snapshot);
@@ -337,9 +358,20 @@ std::vector<std::string> FindReservationsBeyondQuota(
     }
     return out;
   };
-  const std::vector<Charged> shares = use.AddGuaranteed(charged(chosen));
+  const std::vector<Charged> nominated = charged(chosen);
+  const std::vector<Charged> shares = use.AddGuaranteed(nominated);
   Borrowers borrowers;
   for (const Charged& share : shares) borrowers.Add(share);
+  // Nodes on which capacity is reclaimed for pods that min covers: nobody borrows it.
+  std::set<std::string, std::less<>> reclaimed;
+  for (const Charged& each : nominated) {
+    if (std::ranges::find(shares, each.pod, &Charged::pod) != shares.end()) continue;
+    reclaimed.insert(each.pod->nominated_node);
+  }
+  const auto is_reclaimed = [&](const Charged& borrower) {
+    const auto held = reservations.all().find(borrower.pod->Key());
+    return held != reservations.all().end() && reclaimed.contains(held->second.node);
+  };
   std::vector<Charged> others = charged(kept);
   const auto keep = [&](const Charged& each, bool behind_borrowers) {
     if (!behind_borrowers && borrowers.Precede(each)) return false;
@@ -352,16 +384,19 @@ std::vector<std::string> FindReservationsBeyondQuota(
   std::erase_if(others, [&](const Charged& each) { return keep(each, true); });
   std::vector<std::string> beyond;
   for (const Charged& each : others) {
-    use.WhyNot(each) ? beyond.push_back(each.pod->Key()) : use.Add(each);
+    is_reclaimed(each) || use.WhyNot(each) ? beyond.push_back(each.pod->Key()) : use.Add(each);
+  }
+  for (const Charged& each : shares) {
+    if (is_reclaimed(each)) beyond.push_back(each.pod->Key());
   }
   return beyond;
 }
 
-RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
-                               const cluster::ClusterSnapshot& snapshot,
-                               const cluster::ClusterContext& around,
-                               const scheduling::FrameworkChoice& frameworks,
-                               const std::set<std::string>& last) {
+QuotaAdmission AdmitByQuota(GangedPods& ganged, const std::vector<Pod>& pods,
+                            const cluster::ClusterSnapshot& snapshot,
+                            const cluster::ClusterContext& around,
+                            const scheduling::FrameworkChoice& frameworks,
+                            const std::set<std::string>& last) {
   std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
   const quota::ChargeRules* rules = nullptr;  // all profiles have the same rules
   std::vector<size_t> order;
@@ -405,8 +440,11 @@ RefusedByQuota LeaveOutRefused(GangedPods& ganged, const std::vector<Pod>& pods,
   admission.AdmitAll(nominated, Admission::Round::kAll);
   admission.AdmitAll(first, Admission::Round::kGuaranteed);
   admission.AdmitAll(order, Admission::Round::kAll);
-  RefusedByQuota out;
-  for (const auto& [i, refusal] : admission.refused()) out.emplace_back(ganged.pods[i], refusal);
+  QuotaAdmission out;
+  for (const auto& [i, refusal] : admission.refused()) {
+    out.refused.emplace_back(ganged.pods[i], refusal);
+  }
+  out.first = admission.BeforeBorrowers();
   LeaveOut(admission.refused(), ganged);
   return out;
 }

@@ -2,8 +2,9 @@
 // running and already planned pods. Applies to pods whose scheduler enforces quotas
 // (CapacityScheduling). Other pods always stay.
 //
-//   for (const auto& [pod, refusal] : LeaveOutRefused(ganged, snapshot, around, frameworks, last))
-//     Report(pod, refusal.Text());
+//   QuotaAdmission admission = AdmitByQuota(ganged, pods, snapshot, around, frameworks, last);
+//   for (const auto& [pod, refusal] : admission.refused) Report(pod, refusal.Text());
+//   options.first = std::move(admission.first);
 #pragma once
 
 #include <memory>
@@ -26,21 +27,30 @@ inline constexpr std::string_view kRefusedByQuota = scheduling::codes::kQuota;
 
 using RefusedByQuota = std::vector<std::pair<std::shared_ptr<const cluster::Pod>, quota::Refusal>>;
 
+struct QuotaAdmission {
+  RefusedByQuota refused;
+  // Keys of admitted pods that min covers: capacity goes to them before it goes to pods that borrow
+  // and have the same or a higher priority. Otherwise what is reclaimed for them would be lent out
+  // again. Empty if there are no such pods.
+  std::set<std::string, std::less<>> first;
+};
+
 // Removes refused pods from `ganged`. A gang is admitted with as many members as it lacks, or
 // refused as a whole. A refused gang stays in `ganged` with the refusal as its problem. Guaranteed
 // requests come before borrowed ones, except behind a nominated pod of the same quota and of higher
 // priority. Within each, nominated pods come first, then others by priority and age. Pods in
 // `last`, given by key, come after all others. `snapshot` holds running
 // pods and slice reservations, `pods` all pods.
-RefusedByQuota LeaveOutRefused(GangedPods& ganged,
-                               const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
-                               const cluster::ClusterSnapshot& snapshot,
-                               const cluster::ClusterContext& around,
-                               const scheduling::FrameworkChoice& frameworks,
-                               const std::set<std::string>& last);
+QuotaAdmission AdmitByQuota(GangedPods& ganged,
+                            const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
+                            const cluster::ClusterSnapshot& snapshot,
+                            const cluster::ClusterContext& around,
+                            const scheduling::FrameworkChoice& frameworks,
+                            const std::set<std::string>& last);
 
 // Keys of pods whose slice reservations exceed their quotas once nominated pods are counted. Their
-// schedulers would refuse them, because nominated pods have the first right to the quota.
+// schedulers would refuse them, because nominated pods have the first right to the quota. The same
+// for reservations of pods that borrow, on nodes for which a pod is nominated that min covers.
 // `snapshot` holds running pods.
 std::vector<std::string> FindReservationsBeyondQuota(
     const SliceReservations& reservations,

@@ -1,10 +1,11 @@
 #include "controllers/pending/planned_quotas.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scheduling/framework.h"
-
 #include <string>
+
+#include "scheduling/framework.h"
 
 namespace nos::controllers {
 namespace {
@@ -48,8 +49,10 @@ class PlannedQuotasTest : public ::testing::Test {
     nodes.insert(nodes.end(), others_.begin(), others_.end());
     const auto snapshot =
         cluster::ClusterSnapshot::Build(nodes, running_, gpu::Catalogue::Builtin());
-    const auto refused =
-        LeaveOutRefused(ganged_, running_, snapshot, context_, *framework_, {last});
+    const QuotaAdmission admission =
+        AdmitByQuota(ganged_, running_, snapshot, context_, *framework_, {last});
+    const auto& refused = admission.refused;
+    first_ = {admission.first.begin(), admission.first.end()};
     std::string text;
     for (const Pod& pod : ganged_.pods) text += pod->meta.name + " ";
     text += "|";
@@ -62,6 +65,7 @@ class PlannedQuotasTest : public ::testing::Test {
   std::vector<Pod> running_;
   cluster::ClusterContext context_;
   GangedPods ganged_;
+  std::vector<std::string> first_;  // QuotaAdmission::first
   std::unique_ptr<scheduling::Framework> framework_ =
       std::make_unique<scheduling::Framework>(scheduling::Framework::Default());
 };
@@ -75,6 +79,36 @@ TEST_F(PlannedQuotasTest, AdmitsNoMoreThanQuotasHave) {
 
 TEST_F(PlannedQuotasTest, AdmitsGuaranteedPodsBeforeBorrowers) {
   EXPECT_EQ(Admit({PodOf("a", "p1", 3, 9), PodOf("b", "p2", 2)}), "p2 | p1");
+}
+
+TEST_F(PlannedQuotasTest, GuaranteedPodsGoFirstIfABorrowerWouldGoBeforeThem) {
+  for (const int priority : {0, 9}) {
+    EXPECT_EQ(Admit({PodOf("a", "borrows", 3, priority), PodOf("b", "p", 1)}), "borrows p |");
+    EXPECT_THAT(first_, testing::ElementsAre("b/p"));
+  }
+  EXPECT_EQ(Admit({PodOf("a", "borrows", 3, -1), PodOf("b", "p", 1)}), "borrows p |");
+  EXPECT_THAT(first_, testing::IsEmpty()) << "its priority decides";
+  EXPECT_EQ(Admit({PodOf("a", "p1", 1, 9), PodOf("b", "p2", 1)}), "p1 p2 |");
+  EXPECT_THAT(first_, testing::IsEmpty()) << "nobody borrows";
+}
+
+// The node is being emptied for a pod that min covers.
+TEST_F(PlannedQuotasTest, BorrowersHoldNoSlicesWhereOthersGetTheirShareBack) {
+  const auto owner = PodOf("b", "owner", 2), borrower = PodOf("a", "borrower", 3, 9);
+  owner->nominated_node = "n";
+  SliceReservations reservations{BackOff{}};
+  const auto beyond = [&](const std::string& node) {
+    reservations.Add(borrower, node, Time{});
+    return FindReservationsBeyondQuota(
+        reservations, {owner, borrower},
+        cluster::ClusterSnapshot::Build({node_}, {}, gpu::Catalogue::Builtin()), context_,
+        *framework_);
+  };
+  Quota("b", 3);
+  EXPECT_THAT(beyond("n"), testing::ElementsAre("a/borrower"));
+  EXPECT_THAT(beyond("m"), testing::IsEmpty());
+  borrower->nominated_node = "n";
+  EXPECT_THAT(beyond("n"), testing::ElementsAre("a/borrower"));
 }
 
 TEST_F(PlannedQuotasTest, AdmitsPodsByPriority) {

@@ -178,7 +178,9 @@ class Grouper {
       extra.wait_rank = WaitRank(*pods_[extra.members[0]], options_);
       groups_.push_back(std::move(extra));
     }
+    const bool first = std::ranges::all_of(needed, [&](size_t g) { return groups_[g].first; });
     for (const size_t g : needed) {
+      groups_[g].first = first;
       groups_[g].priority = urgent_[gang]->priority;
       groups_[g].wait_rank = WaitRank(*urgent_[gang], options_);
     }
@@ -205,11 +207,14 @@ class Grouper {
     key.append(reinterpret_cast<const char*>(&pod.priority), sizeof pod.priority);
     key.append(reinterpret_cast<const char*>(&wait_rank), sizeof wait_rank);
     key.append(reinterpret_cast<const char*>(&gang), sizeof gang);
+    const bool first = options_.first.contains(pod.Key());
+    key += first ? '1' : '0';
     AppendRequests(key, requests);
     const auto [it, fresh] = index_.try_emplace(std::move(key), static_cast<int>(groups_.size()));
     if (fresh) {
       groups_.push_back({std::move(constraints), requests, pod.priority, wait_rank, 0, {}, gang});
       groups_.back().live = live;
+      groups_.back().first = first;
     }
     groups_[it->second].members.push_back(i);
   }
@@ -229,11 +234,14 @@ class Grouper {
   }
 
   void SetLevels() {
-    std::map<std::pair<int64_t, int>, int> levels;  // highest priority and wait rank first
-    for (const PodGroup& g : groups_) levels[{-int64_t{g.priority}, -g.wait_rank}] = 0;
+    const auto rank = [](const PodGroup& g) {
+      return std::tuple(!g.first, -int64_t{g.priority}, -g.wait_rank);
+    };
+    std::map<std::tuple<bool, int64_t, int>, int> levels;
+    for (const PodGroup& g : groups_) levels[rank(g)] = 0;
     int next = 0;
     for (auto& [key, level] : levels) level = next++;
-    for (PodGroup& g : groups_) g.level = levels[{-int64_t{g.priority}, -g.wait_rank}];
+    for (PodGroup& g : groups_) g.level = levels[rank(g)];
   }
 
   const Pods pods_;
