@@ -42,6 +42,9 @@ struct ChaosOptions {
   // A driver of Dynamic Resource Allocation serves the first node and half of the others, most pods
   // claim its devices, and drivers and claims have faults of their own.
   bool claims = false;
+  // Pods of a namespace whose min is nearly the whole cluster, beside a tenant who borrows it and
+  // does not want to give it back (ChaosTenant).
+  bool hostile_tenant = false;
 };
 
 struct ChaosReport {
@@ -63,6 +66,8 @@ struct ChaosReport {
   double node_hours = 0;  // of those nodes
   bool claims = false;
   int allocated = 0;  // claims that got devices
+  bool hostile_tenant = false;
+  int reclaimed = 0;  // pods of the hostile tenant that were evicted
   bool ok() const { return violations.empty(); }
 };
 

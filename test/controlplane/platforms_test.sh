@@ -125,7 +125,7 @@ pulling() {
   render "${all[@]}" --set-json 'global.imagePullSecrets=["a",{"name":"b"}]' --set-json 'imagePullSecrets=[{"name":"c"}]' \
     --set-json 'gpuPartitioner.imagePullSecrets=[{"name":"b"}]'
 }
-for secret in a b c; do expect '^6$' count "^ +- name: $secret$" pulling; done
+for secret in a b c; do expect '^7$' count "^ +- name: $secret$" pulling; done
 expect '^ +imagePullSecrets: a,b,c$' pulling # of placeholder pods
 
 # Architectures of the image.

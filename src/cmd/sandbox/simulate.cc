@@ -93,6 +93,13 @@ void AddChaos(CLI::App& simulate, Chosen& chosen) {
   command->add_flag(
       "--claims", flags->options.claims,
       "Some nodes have a driver of Dynamic Resource Allocation, and pods claim devices");
+  command
+      ->add_flag("--hostile-tenant", flags->options.hostile_tenant,
+                 "A tenant borrows another's guarantee and does all that it may to keep it")
+      ->excludes("--claims")
+      ->excludes("--mps")
+      ->excludes("--hybrid")
+      ->excludes("--pools");
   command->add_flag("-v,--verbose", flags->verbose, "Print every event");
   command->footer(
       "Examples:\n"

@@ -118,8 +118,10 @@ void VirtualNode::Admit(const PodPtr& pod) {
   entry.pod = pod;
   entry.write_status = true;
   if (pod->meta.deleted) {
+    // It reports the end first: a finalizer may keep the object.
     entry.stage = Stage::kFinished;
-    entry.write_status = false;
+    entry.status.stage = PodStage::kFailed;
+    entry.write_status = !pod->Finished();
     entry.remove_object = true;
     return;
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "cluster/annotations.h"
 #include "sim/workload.h"
@@ -15,6 +16,7 @@
 #include "sim/world/run/chaos_claims.h"
 #include "sim/world/run/chaos_pools.h"
 #include "sim/world/run/chaos_quotas.h"
+#include "sim/world/run/chaos_tenant.h"
 
 namespace nos::sim {
 namespace {
@@ -27,7 +29,9 @@ constexpr size_t kShownEvents = 60;
 constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417, kRivals = 0x217a1,
                    kGone = 0x607e, kGangs = 0x6a465, kBudgets = 0xb0d6e7, kTaints = 0x7a1275,
                    kQuotas = 0x90074, kShares = 0x5a4e5, kDaemons = 0xdae705, kResets = 0x4e5e7,
-                   kPools = 0x90015, kDeletions = 0xde1e7e, kClaims = 0xc1a125;
+                   kPools = 0x90015, kDeletions = 0xde1e7e, kClaims = 0xc1a125, kTenant = 0x7e4a47;
+// How long the hostile tenant goes on after the faults.
+constexpr Duration kHostileFor = std::chrono::minutes(15);
 // Longer, because placeholders come and go, drains take time, and pools back off.
 constexpr Duration kPoolsBound = std::chrono::minutes(15);
 const kube::Resource kDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
@@ -105,6 +109,7 @@ class Chaos {
     report_.resets = options.resets;
     report_.pools = options.pools;
     report_.claims = options.claims;
+    report_.hostile_tenant = options.hostile_tenant;
     if (options_.on_event) {
       world_.log().SetSink(options_.on_event);
     }
@@ -115,13 +120,22 @@ class Chaos {
     AddNodes();
     if (options_.pools) Note(pools_.Add(world_, models_));
     // The charge of a whole GPU depends on its node, which the quota checker does not consider.
-    if (HasQuotas()) Note(quotas_.Add(options_.faults_last));
+    if (options_.hostile_tenant) {
+      AddTenant();
+    } else if (HasQuotas()) {
+      Note(quotas_.Add(options_.faults_last));
+    }
     if (options_.claims) Note(claims_.Add(options_.faults_last));
     AddPods();
     AddBudget();
     // 2. Run with faults. The world checks its invariants after every step.
     world_.StartControllers();
     world_.RunUntil(start_ + options_.faults_last);
+    if (options_.hostile_tenant) {
+      RunWithTenant();
+      Finish();
+      return std::move(report_);
+    }
     // 3. Run without faults until every pod that can run does, and check for progress meanwhile.
     last_bind_ = world_.Now();
     while (report_.violations.empty() && world_.violations().empty() && !AtRest()) {
@@ -139,6 +153,49 @@ class Chaos {
   }
 
  private:
+  // Nearly the whole cluster is the min of one namespace, and another borrows it.
+  void AddTenant() {
+    Note(quotas_.AddFixed(ChaosTenant::Quotas(memory_ * 9 / 10, cpu_)));
+    Note(DefinePodGroups(client_));
+    Note(tenant_.Start(models_, world_.Now() + options_.faults_last + kHostileFor));
+  }
+
+  // Runs without faults while the tenant goes on.
+  void RunWithTenant() {
+    world_.RunFor(kFaultsLinger);
+    GuaranteeJudge judge;
+    size_t had_node = CountGuaranteedWithNode();
+    const Time until = start_ + options_.faults_last + kHostileFor;
+    while (report_.violations.empty() && world_.violations().empty() && world_.Now() < until) {
+      world_.RunFor(kProbe);
+      const size_t have_node = CountGuaranteedWithNode();
+      const bool bound = have_node > std::exchange(had_node, have_node);
+      if (auto problem = judge.See(Entitled(world_.Pods()), bound, world_.Now())) {
+        report_.violations.push_back(*std::move(problem));
+      }
+    }
+  }
+
+  // Including those that have ended.
+  size_t CountGuaranteedWithNode() {
+    for (const auto& pod : world_.Pods()) {
+      const bool counts = pod->meta.ns == ChaosTenant::kGuaranteed && !pod->node_name.empty();
+      if (counts) guaranteed_.insert(pod->meta.uid);
+    }
+    return guaranteed_.size();
+  }
+
+  // The key of a pod that min covers and that a node could serve; "" if there is none.
+  std::string Entitled(const ChaosQuotas::Pods& pods) {
+    const std::vector<Judged> nodes = JudgedNodes(pods);
+    for (const auto& pod : pods) {
+      if (!Waits(*pod) || pod->meta.ns != ChaosTenant::kGuaranteed) continue;
+      if (!quotas_.IsGuaranteed(*pod, pods) || !HavePlaces({pod.get()}, nodes, pods)) continue;
+      return pod->Key();
+    }
+    return "";
+  }
+
   void AddNodes() {
     const auto& catalogue = gpu::Catalogue::Builtin();
     const int least = options_.pools ? 0 : 1;
@@ -165,6 +222,8 @@ class Chaos {
             gpu::SharesOfMemory(int64_t{model.memory_gib()} * 1024, node.most_shares));
       }
       report_.gpus += gpus;
+      memory_ += int64_t{model.memory_gib()} * gpus;
+      cpu_ += node.cpu.Value();
     }
     report_.nodes = nodes;
   }
@@ -203,14 +262,18 @@ class Chaos {
     RandomWorkload workload;
     workload.pods = options_.pods > 0 ? options_.pods : 10 + static_cast<int>(random_.Below(21));
     workload.arrivals_last = options_.faults_last;
+    if (options_.hostile_tenant) workload.arrivals_last += kHostileFor - GuaranteeJudge::kBound;
     report_.pods = workload.pods;
     std::vector<PodSpec> pods = DrawWorkload(workload, models_, random_);
     if (Random inits(options_.seed ^ kInits); inits.Chance(0.4)) {
       DrawInitContainers(models_, pods, inits);
     }
-    if (Random gangs(options_.seed ^ kGangs); gangs.Chance(0.5)) AddGangs(workload, gangs);
+    if (Random gangs(options_.seed ^ kGangs); gangs.Chance(0.5) && !options_.hostile_tenant) {
+      AddGangs(workload, gangs);
+    }
     for (PodSpec& pod : pods) {
       pod.ns = HasQuotas() ? quotas_.DrawNamespace() : "default";
+      if (options_.hostile_tenant) pod.ns = ChaosTenant::kGuaranteed;
       if (options_.claims) claims_.DrawClaims(pod);
       if (deletions_.Chance(0.1)) DeleteByForce(pod);
       Submit(std::move(pod));
@@ -456,6 +519,7 @@ class Chaos {
       report_.whole += CountPlaced(gang, world_.Pods()) >= least ? 1 : 0;
     }
     report_.recreated = world_.recreated();
+    report_.reclaimed = world_.preempted();
     report_.allocated = claims_.allocated();
     report_.evictions = world_.moves().evictions();
     for (const PoolState& pool : world_.infrastructure().States()) {
@@ -512,12 +576,14 @@ class Chaos {
       shares_{options_.seed ^ kShares}, resets_{options_.seed ^ kResets},
       deletions_{options_.seed ^ kDeletions};
   const bool tainted_ = taints_.Chance(0.4);
-  ChaosQuotas quotas_{world_, options_.seed ^ kQuotas};
+  ChaosQuotas quotas_{world_, options_.seed ^ kQuotas, options_.hostile_tenant};
+  ChaosTenant tenant_{world_, options_.seed ^ kTenant};
   ChaosClaims claims_{world_, options_.seed ^ kClaims};
   std::map<std::string, size_t> gangs_;  // number of pods scheduled together, by gang
   std::vector<const gpu::Model*> models_;
   std::vector<std::shared_ptr<const cluster::Node>> nodes_;
-  std::set<std::string> bound_;
+  int64_t memory_ = 0, cpu_ = 0;  // of all nodes: GB of GPUs, cores
+  std::set<std::string> bound_, guaranteed_;
   std::string neglected_;
   Time last_bind_{};
 };
@@ -541,15 +607,19 @@ std::string FormatChaosReport(const ChaosReport& report) {
   if (report.claims) {
     out.insert(out.size() - 1, fmt::format(", {} claims allocated", report.allocated));
   }
+  if (report.hostile_tenant) {
+    out.insert(out.size() - 1, fmt::format(", {} pods evicted for others", report.reclaimed));
+  }
   if (report.ok()) return out;
   for (const std::string& event : report.last_events) out += fmt::format("  {}\n", event);
   for (const std::string& line : report.state) out += fmt::format("  = {}\n", line);
   for (const std::string& violation : report.violations) out += fmt::format("  ! {}\n", violation);
-  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}{}{}{}{}{}{}\n",
+  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}{}{}{}{}{}{}{}\n",
                      report.seed, report.scheduler_partitions ? " --scheduler-partitions" : "",
                      report.mps ? " --mps" : "", report.hybrid ? " --hybrid" : "",
                      report.resets ? " --resets" : "", report.pools ? " --pools" : "",
-                     report.claims ? " --claims" : "");
+                     report.claims ? " --claims" : "",
+                     report.hostile_tenant ? " --hostile-tenant" : "");
   return out;
 }
 

@@ -49,8 +49,8 @@ quota::Amounts ChargeOf(const cluster::Pod& pod) { return quota::ChargeOf(pod, n
 
 }  // namespace
 
-ChaosQuotas::ChaosQuotas(World& world, uint64_t seed)
-    : world_(world), client_(world.api()), random_(seed), any_(random_.Chance(0.5)) {}
+ChaosQuotas::ChaosQuotas(World& world, uint64_t seed, bool always)
+    : world_(world), client_(world.api()), random_(seed), any_(random_.Chance(0.5) || always) {}
 
 std::string ChaosQuotas::DrawNamespace() {
   return std::string(any_ ? kNamespaces[random_.Below(kNamespaces.size())] : kNamespaces[0]);
@@ -71,13 +71,26 @@ PlainQuota ChaosQuotas::Draw(std::string name, std::vector<std::string> namespac
   return quota;
 }
 
-Status ChaosQuotas::Add(Duration changes_last) {
-  if (!any_) return Status::Ok();
+Status ChaosQuotas::Define() {
   NOS_RETURN_IF_ERROR(DefineQuotas(client_));
   for (const std::string_view ns : {kNamespaces[1], kNamespaces[2]}) {
     const Json object = {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns}}}};
     NOS_RETURN_IF_ERROR(client_.Create(*WorkloadResource("Namespace"), "", object).status());
   }
+  return Status::Ok();
+}
+
+Status ChaosQuotas::AddFixed(std::vector<PlainQuota> quotas) {
+  NOS_RETURN_IF_ERROR(Define());
+  quotas_ = std::move(quotas);
+  for (const PlainQuota& quota : quotas_) NOS_RETURN_IF_ERROR(Put(quota));
+  UpdateChecker();
+  return Status::Ok();
+}
+
+Status ChaosQuotas::Add(Duration changes_last) {
+  if (!any_) return Status::Ok();
+  NOS_RETURN_IF_ERROR(Define());
   // A quota for each namespace, or a composite one for two of them.
   if (random_.Chance(0.3)) {
     quotas_ = {Draw("alone", {"default"}), Draw("both", {"team-a", "team-b"})};
@@ -169,6 +182,12 @@ bool ChaosQuotas::LetsIn(const std::vector<const cluster::Pod*>& together, const
     balance.Add(*account, charge);
     return true;
   });
+}
+
+bool ChaosQuotas::IsGuaranteed(const cluster::Pod& pod, const Pods& pods) const {
+  const quota::Balance balance = LedgerOf(pods).balance();
+  const auto account = balance.AccountOf(pod.meta.ns);
+  return account && balance.IsGuaranteed(*account, ChargeOf(pod));
 }
 
 ChaosQuotas::Pods ChaosQuotas::MayGoFor(const cluster::Pod& pod, const Pods& pods) const {

@@ -21,15 +21,20 @@ class ChaosQuotas {
  public:
   using Pods = std::vector<std::shared_ptr<const cluster::Pod>>;
 
-  ChaosQuotas(World& world, uint64_t seed);
+  // `always`: no seed is without quotas.
+  ChaosQuotas(World& world, uint64_t seed, bool always = false);
 
   bool any() const { return any_; }
   // For pods that belong to no gang; "default" if there are no quotas.
   std::string DrawNamespace();
   Status Add(Duration changes_last);
+  // Creates these instead, and changes none.
+  Status AddFixed(std::vector<PlainQuota> quotas);
 
   // True if quotas admit these pods in addition to those with a node.
   bool LetsIn(const std::vector<const cluster::Pod*>& together, const Pods& pods) const;
+  // True if min of the pod's quota covers it in addition to the pods with a node.
+  bool IsGuaranteed(const cluster::Pod& pod, const Pods& pods) const;
   // Pods with a node that may all be evicted for the guarantee of this pod's quota; empty if the
   // min of its quota does not cover the pod.
   Pods MayGoFor(const cluster::Pod& pod, const Pods& pods) const;
@@ -38,6 +43,7 @@ class ChaosQuotas {
 
  private:
   PlainQuota Draw(std::string name, std::vector<std::string> namespaces);
+  Status Define();
   Status Put(const PlainQuota& quota);
   Status Remove(const PlainQuota& quota);
   void Change();

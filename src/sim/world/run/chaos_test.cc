@@ -22,6 +22,7 @@ struct Variant {
   // keep all invariants, too.
   int whole = 0, made = 0;
   int allocated = 0;  // claims that get devices, in a shard
+  int reclaimed = 0;  // pods that are evicted for others, in a shard
 };
 
 struct Shard {
@@ -47,6 +48,11 @@ std::vector<Shard> Shards() {
        4},
       {"Pools", [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .pools = true}; },
        8, 10, 0, 11},
+      {"HostileTenant",
+       [=](int i) {
+         return ChaosOptions{.scheduler_partitions = even(i), .hostile_tenant = true};
+       },
+       8, 25, 0, 0, 0, 100},
       {"Claims",
        [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .claims = true}; }, 8, 25,
        3, 0, 150}};
@@ -62,7 +68,7 @@ class ChaosTest : public testing::TestWithParam<Shard> {};
 TEST_P(ChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   const auto& [variant, shard] = GetParam();
-  int succeeded = 0, whole = 0, made = 0, allocated = 0;
+  int succeeded = 0, whole = 0, made = 0, allocated = 0, reclaimed = 0;
   for (int i = 1; i <= variant.seeds; ++i) {
     ChaosOptions options = variant.options(i);
     const int seed = shard * variant.seeds + i;
@@ -73,11 +79,13 @@ TEST_P(ChaosTest, InvariantsHold) {
     whole += report.whole;
     made += report.made;
     allocated += report.allocated;
+    if (options.hostile_tenant) reclaimed += report.reclaimed;
   }
   EXPECT_GT(succeeded, 5 * variant.seeds);
   EXPECT_GE(whole, variant.whole);
   EXPECT_GE(made, variant.made);
   EXPECT_GE(allocated, variant.allocated);
+  EXPECT_GE(reclaimed, variant.reclaimed);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ChaosTest, testing::ValuesIn(Shards()), [](const auto& test) {

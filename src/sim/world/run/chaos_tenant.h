@@ -1,0 +1,67 @@
+// A tenant who does all that the role `edit` allows to keep what the quota of another namespace
+// lends it: owners that nobody may evict elsewhere, grace periods of a year, containers that ignore
+// SIGTERM, budgets of zero, one gang of everything, finalizers, forged labels, the highest
+// priorities, and pods that no two are alike. And the judge of the other namespace's guarantee.
+//
+//   ChaosTenant tenant(world, seed, models);
+//   Status started = tenant.Start(until);
+//   GuaranteeJudge judge;
+//   if (auto problem = judge.See(entitled, bound, now)) ...
+//
+// What admission policies refuse is not tried: pods that name their node or another scheduler
+// (controlplane.tenants).
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "sim/world.h"
+
+namespace nos::sim {
+
+class ChaosTenant {
+ public:
+  // The namespace whose min is to hold, and the one that borrows.
+  static constexpr std::string_view kGuaranteed = "team-a", kHostile = "team-b";
+
+  ChaosTenant(World& world, uint64_t seed) : world_(world), client_(world.api()), random_(seed) {}
+
+  // Quotas for a cluster with this much memory of GPUs (GB) and CPU (cores): nearly all of it is
+  // min of kGuaranteed.
+  static std::vector<PlainQuota> Quotas(int64_t memory, int64_t cpu);
+  // Creates the budget and the gang, and keeps pods waiting until then. The namespaces exist.
+  // `models`: not empty, of the nodes.
+  Status Start(std::vector<const gpu::Model*> models, Time until);
+
+ private:
+  void Refill(Time until);
+  Json Draw();
+  void Own(JsonObject& meta);
+
+  World& world_;
+  kube::Client client_;
+  Random random_;
+  std::vector<const gpu::Model*> models_;
+  int made_ = 0;
+};
+
+// While a pod is entitled to a place, one of its namespace gets a node at least once in the longest
+// grace period and a minute.
+class GuaranteeJudge {
+ public:
+  static constexpr Duration kBound = std::chrono::seconds(300 + 60);
+
+  // `entitled`: the key of a pod that waits within min while a node could serve it if those that
+  // borrow left; "": there is none. `bound`: a pod of the namespace has got a node since the last
+  // call. Returns the problem.
+  std::optional<std::string> See(const std::string& entitled, bool bound, Time now);
+
+ private:
+  std::optional<Time> since_;
+};
+
+}  // namespace nos::sim
