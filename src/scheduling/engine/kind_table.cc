@@ -77,6 +77,11 @@ KindTable::Beside KindTable::BesideOthers(size_t node,
   if (!beside.verdict.fits()) return beside;
   if (auto held = WhyHeldForOthers(*pod_, snapshot.node(node), with.snapshot.node(node))) {
     beside.verdict = *std::move(held);
+    // Its events wake the pod.
+    const auto by = std::ranges::find_if(with.cycle.filters, [](const FilterPlugin* filter) {
+      return filter->Name() == "GpuPartitioning" || filter->Name() == "NodeResourcesFit";
+    });
+    if (by != with.cycle.filters.end()) beside.by = *by;
   }
   return beside;
 }
