@@ -178,6 +178,8 @@ burst: 10
 maxConcurrent: 1
 # How long.
 idleSeconds: 1.25
+# Several.
+items: []
 )");
   config_ = Config();
   const Status read = ReadRaw(printed);

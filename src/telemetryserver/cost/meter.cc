@@ -28,7 +28,7 @@ Meter::Meter(State& state, const PriceList& prices, const gpu::Catalogue& catalo
       measured_(measured),
       times_(times),
       billed_(times.from),
-      free_(std::in_place, state, catalogue) {}
+      free_(std::make_unique<FreeSlots>(state, catalogue)) {}
 
 Meter::PodFacts Meter::FactsOf(const Pod& pod) {
   return {pod.job, pod.quota, FindString(pod.body, "capacity") == kOverQuota};
@@ -74,7 +74,7 @@ std::vector<std::string> Meter::NodesOf(const Event& event) {
 void Meter::AdvanceTo(telemetry::Millis at) {
   while (FloorTo(billed_, kCostWindow) + kCostWindow <= at) {
     BillAll(FloorTo(billed_, kCostWindow) + kCostWindow);
-    free_.emplace(state_, catalogue_);
+    free_ = std::make_unique<FreeSlots>(state_, catalogue_);
   }
 }
 

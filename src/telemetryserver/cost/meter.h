@@ -13,7 +13,7 @@
 #pragma once
 
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -71,7 +71,7 @@ class Meter {
   const Times times_;
   telemetry::Millis billed_;                                    // all nodes are billed until then,
   std::unordered_map<std::string, telemetry::Millis> of_node_;  // these longer
-  std::optional<FreeSlots> free_;                               // of the window
+  std::unique_ptr<FreeSlots> free_;                             // of the window
   std::map<PodName, PodFacts> removed_;                         // pods that were removed meanwhile
   Ledger ledger_;
 };
