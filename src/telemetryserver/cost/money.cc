@@ -21,6 +21,11 @@ std::vector<Micros> Split(Micros amount, std::span<const int64_t> weights) {
   Wide all = 0, until = 0;
   for (const int64_t weight : weights) all += weight;
   std::vector<Micros> parts;
+  if (all == 0) {  // no weight at all
+    parts.resize(weights.size());
+    if (!parts.empty()) parts.front() = amount;
+    return parts;
+  }
   Micros given = 0;
   for (const int64_t weight : weights) {
     until += weight;

@@ -20,7 +20,8 @@ namespace nos::telemetryserver {
 Micros CostOf(Micros per_hour, telemetry::Millis from, telemetry::Millis to);
 
 // Parts in proportion to the weights, each rounded by less than one. The rounding is given out in
-// order, so that the parts add up to the amount. REQUIRES: no negative values, some weight.
+// order, so that the parts add up to the amount; without any weight the first one has it. REQUIRES:
+// no negative values.
 std::vector<Micros> Split(Micros amount, std::span<const int64_t> weights);
 
 }  // namespace nos::telemetryserver

@@ -48,6 +48,7 @@ TEST(MoneyTest, PartsAddUpAndAreInProportion) {
     }
   }
   EXPECT_EQ(Split(10, std::vector<int64_t>{1, 1, 1}), (std::vector<Micros>{3, 3, 4}));
+  EXPECT_EQ(Split(7, std::vector<int64_t>{0, 0}), (std::vector<Micros>{7, 0}));
   EXPECT_EQ(Split(0, std::vector<int64_t>{1, 2}), (std::vector<Micros>{0, 0}));
 }
 
