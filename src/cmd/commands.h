@@ -10,6 +10,7 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen);
 void AddSimulateCommand(CLI::App& root, Chosen& chosen);
 void AddGetCommand(CLI::App& root, Chosen& chosen);
 void AddStatusCommand(CLI::App& root, Chosen& chosen);
+void AddCostCommand(CLI::App& root, Chosen& chosen);
 void AddTopCommand(CLI::App& root, Chosen& chosen);
 void AddExplainCommand(CLI::App& root, Chosen& chosen);
 void AddCheckCommand(CLI::App& root, Chosen& chosen);

@@ -52,6 +52,16 @@ class RenamedKeys final : public ConfigFields {
                std::string_view) override {
     Add(key, ToSeconds(value), value + std::chrono::seconds(1) <= most ? 1 : -1);
   }
+  void Decimal(std::string_view key, int64_t&, int64_t, int64_t, std::string_view) override {
+    Refuse(key);
+  }
+  void Texts(std::string_view key, std::map<std::string, std::string>&, std::string_view) override {
+    Refuse(key);
+  }
+  void List(std::string_view key, size_t, FunctionRef<void(size_t)>, FunctionRef<void(size_t)>,
+            std::string_view) override {
+    Refuse(key);
+  }
   void Renamed(std::string_view old_key, std::string_view key) override {
     keys_.push_back({groups_, std::string(old_key), std::string(key)});
   }

@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "codec/duplicate_keys.h"
 #include "codec/json.h"
+#include "codec/millionths.h"
 #include "codec/yaml.h"
 
 namespace nos {
@@ -176,6 +179,21 @@ TEST(YamlTest, ExpandsOrdinaryAliases) {
   const auto documents = ParseYaml(text);
   ASSERT_TRUE(documents.ok()) << documents.status().message();
   EXPECT_EQ(documents->front().at("b").get_array().size(), 1000u);
+}
+
+TEST(MillionthsTest, ReadsAndWritesMillionths) {
+  EXPECT_EQ(ParseMillionths("2.5"), 2'500'000);
+  EXPECT_EQ(ParseMillionths("3"), 3'000'000);
+  EXPECT_EQ(ParseMillionths("0.000001"), 1);
+  for (const char* text : {"", ".", "1.", ".5", "-1", "1.-5", "0.0000001", "1e3", "1,5", " 1",
+                           "9223372036855", "99999999999999999999"}) {
+    EXPECT_EQ(ParseMillionths(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(ParseMillionths("9223372036854.775807"), std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(MillionthsText(2'500'000), "2.5");
+  EXPECT_EQ(MillionthsText(-1), "-0.000001");
+  EXPECT_EQ(MillionthsText(10'000'000), "10");
+  EXPECT_EQ(MillionthsText(std::numeric_limits<int64_t>::min()), "-9223372036854.775808");
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ class CollectorTest : public CollectorFixture {
                  {{"nos.nebuly.com/gpu-partitioning", "mig"},
                   {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
                   {"nvidia.com/gpu.count", "1"},
+                  {"karpenter.sh/capacity-type", "spot"},
                   {"private", "x"}}},
                 {"annotations", annotations}}},
               {"status", {{"allocatable", {{"cpu", "8"}, {"memory", "16Gi"}}}}}});
@@ -197,6 +198,7 @@ TEST_F(CollectorTest, ReportsNodesAndQuotas) {
   const Json node = Records("node")[0];
   EXPECT_EQ(*Find(node, "allocatable", "memory"), Json(16384.0));
   EXPECT_NE(Find(node, "labels", "nvidia.com/gpu.product"), nullptr);
+  EXPECT_EQ(FindString(node, "labels", "karpenter.sh/capacity-type"), "spot");
   EXPECT_EQ(Find(node, "labels", "private"), nullptr) << "only needed labels may leave the cluster";
   ASSERT_EQ(Records("quota").size(), 1u);
   EXPECT_EQ(*Find(Records("quota")[0], "resources", "cpu", "min"), Json(1.5));

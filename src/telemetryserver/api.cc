@@ -84,11 +84,17 @@ struct Api::Route {
 
 const std::map<std::string, Api::Route, std::less<>>& Api::Table() {
   static const std::map<std::string, Route, std::less<>> table = {
-      {"session", {&Api::Session}},     {"overview", {&Api::Overview, true}},
-      {"gpus", {&Api::Gpus}},           {"workloads", {&Api::Workloads}},
-      {"decisions", {&Api::Decisions}}, {"quotas", {&Api::Quotas}},
-      {"pools", {&Api::Pools, true}},   {"series", {&Api::Series}},
-      {"history", {&Api::History}},     {"jobs", {&Api::Jobs}}};
+      {"session", {&Api::Session}},
+      {"overview", {&Api::Overview, true}},
+      {"gpus", {&Api::Gpus}},
+      {"workloads", {&Api::Workloads}},
+      {"decisions", {&Api::Decisions}},
+      {"quotas", {&Api::Quotas}},
+      {"pools", {&Api::Pools, true}},
+      {"series", {&Api::Series}},
+      {"history", {&Api::History}},
+      {"jobs", {&Api::Jobs}},
+      {"cost", {&Api::Cost}}};
   return table;
 }
 
@@ -223,6 +229,10 @@ net::HttpResponse Api::Read(const net::HttpRequest& request, const net::Target& 
   if (!reply.ok()) return ErrorAnswer(HttpCodeOf(reply.status()), reply.status().message());
   net::HttpResponse response;
   response.headers.emplace_back("Cache-Control", "no-store");
+  if (name == "cost" && WantsCsv(call).value_or(false)) {
+    response.content_type = "text/csv; charset=utf-8; header=present";
+    response.headers.emplace_back("Content-Disposition", "attachment; filename=\"gpu-costs.csv\"");
+  }
   response.body = std::move(reply).value();
   return response;
 }

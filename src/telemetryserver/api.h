@@ -23,6 +23,8 @@
 
 namespace nos::telemetryserver {
 
+class Costs;
+
 // Arguments of a route: reader, cluster and request.
 struct ApiCall {
   const Reader& reader;
@@ -63,7 +65,8 @@ class Api {
     std::function<Result<bool>(const Reader&, const std::string& ns)> sees = {};
     // The cluster that defines readers' namespaces if several report; "": unknown.
     std::string home = {};
-    bool tls = false;  // it is served over TLS
+    bool tls = false;        // it is served over TLS
+    Costs* costs = nullptr;  // null: none are computed
   };
   explicit Api(Parts parts) : parts_(std::move(parts)) {}
 
@@ -109,6 +112,7 @@ class Api {
   Reply Pools(const ApiCall& call);
   Reply History(const ApiCall& call);
   Reply Series(const ApiCall& call);
+  Reply Cost(const ApiCall& call);
   Result<std::vector<Bucket>> SeriesOf(const ApiCall& call, const std::string& subject,
                                        const std::string& metric, const Range& range,
                                        size_t& reads);
@@ -132,6 +136,8 @@ class Api {
   NodeTexts& TextsOf(const std::string& cluster);
 };
 
+// True if a client asks for CSV. Error: kInvalid.
+Result<bool> WantsCsv(const ApiCall& call);
 // HTTP status code of an error.
 int HttpCodeOf(const Status& status);
 // 429 with a Retry-After header.

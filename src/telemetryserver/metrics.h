@@ -48,6 +48,14 @@ inline constexpr MetricFamily kNodes{
 inline constexpr MetricFamily kToSlice{
     MetricFamily::Kind::kGauge, "nos_cluster_slice_wait_seconds",
     "Time that pods were pending for a slice: median of the last hour."};
+inline constexpr MetricFamily kCost{
+    MetricFamily::Kind::kCounter, "nos_cost_total",
+    "Cost of the GPUs of a cluster in units of the currency, by namespace and category: used, "
+    "idle, "
+    "unknown, free, unpartitioned, fragmented, stranded, not_reported. Increases once an hour."};
+inline constexpr MetricFamily kUnpricedTime{
+    MetricFamily::Kind::kCounter, "nos_cost_unpriced_gpu_hours_total",
+    "GPU hours of a cluster without a price. Increases once an hour."};
 inline constexpr MetricFamily kRequests{MetricFamily::Kind::kCounter,
                                         "nos_telemetry_requests_total",
                                         "Number of API requests, by route and status."};

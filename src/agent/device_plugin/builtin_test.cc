@@ -15,9 +15,9 @@ namespace {
 using ::testing::HasSubstr;
 
 // Gives fields that are texts or words the values of a configuration file.
-class Texts final : public ConfigFields {
+class GivenTexts final : public ConfigFields {
  public:
-  explicit Texts(std::map<std::string, std::string, std::less<>> values)
+  explicit GivenTexts(std::map<std::string, std::string, std::less<>> values)
       : values_(std::move(values)) {}
   void Text(std::string_view key, std::string& value, std::string_view) override {
     if (const auto given = values_.find(key); given != values_.end()) value = given->second;
@@ -30,6 +30,10 @@ class Texts final : public ConfigFields {
   void Flag(std::string_view, bool&, std::string_view) override {}
   void Number(std::string_view, int64_t&, int64_t, int64_t, std::string_view) override {}
   void Seconds(std::string_view, Duration&, Duration, Duration, std::string_view) override {}
+  void Decimal(std::string_view, int64_t&, int64_t, int64_t, std::string_view) override {}
+  void Texts(std::string_view, std::map<std::string, std::string>&, std::string_view) override {}
+  void List(std::string_view, size_t, FunctionRef<void(size_t)>, FunctionRef<void(size_t)>,
+            std::string_view) override {}
   void Renamed(std::string_view, std::string_view) override {}
   void Retired(std::string_view, std::string_view) override {}
 
@@ -69,7 +73,7 @@ class BuiltinPluginTest : public ::testing::Test {
 };
 
 TEST_F(BuiltinPluginTest, OffersNothingByCdiThatNobodyReads) {
-  Texts texts({{"handover", "cdi"}, {"folder", folder_}, {"cdiFolder", folder_ + "/cdi"}});
+  GivenTexts texts({{"handover", "cdi"}, {"folder", folder_}, {"cdiFolder", folder_ + "/cdi"}});
   strategy_->Describe(texts);
   const auto plugin = Open();
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/text.h"
 #include "codec/json.h"
+#include "codec/millionths.h"
 #include "codec/yaml.h"
 
 namespace nos::cmd {
@@ -72,6 +74,49 @@ class Reader final : public ConfigFields {
     }
     value = *seconds;
   }
+  void Decimal(std::string_view key, int64_t& value, int64_t least, int64_t most,
+               std::string_view) override {
+    const Json* given = Take(key);
+    if (given == nullptr) return;
+    const auto millionths = MillionthsOf(*given);
+    if (!millionths || *millionths < least || *millionths > most) {
+      return Wrong(key,
+                   fmt::format("a number from {} to {} with at most six digits after the point",
+                               MillionthsText(least), MillionthsText(most)));
+    }
+    value = *millionths;
+  }
+  void Texts(std::string_view key, std::map<std::string, std::string>& value,
+             std::string_view) override {
+    const Json* given = Take(key);
+    if (given == nullptr) return;
+    const bool texts =
+        given->is_object() && std::ranges::all_of(given->get_object(), [](const auto& member) {
+          return member.value().is_string();
+        });
+    if (!texts) return Wrong(key, "a mapping of strings");
+    value.clear();
+    for (const auto& member : given->get_object()) {
+      value.emplace(std::string(member.key().data(), member.key().size()),
+                    View(member.value().get_string()));
+    }
+  }
+  void List(std::string_view key, size_t, FunctionRef<void(size_t)> resize,
+            FunctionRef<void(size_t)> item, std::string_view) override {
+    const Json* given = Take(key);
+    if (given == nullptr) return;
+    const bool mappings =
+        given->is_array() &&
+        std::ranges::all_of(given->get_array(), [](const Json& each) { return each.is_object(); });
+    if (!mappings) return Wrong(key, "a list of mappings");
+    const JsonArray& items = given->get_array();
+    resize(items.size());
+    for (size_t i = 0; i < items.size(); ++i) {
+      Enter(fmt::format("{}[{}]", PathOf(key), i), items[i].get_object());
+      item(i);
+      Leave();
+    }
+  }
   void Renamed(std::string_view old_key, std::string_view key) override {
     const Json* old = Take(old_key);
     if (old == nullptr) return;
@@ -109,6 +154,13 @@ class Reader final : public ConfigFields {
     // A value that does not fit into a Duration is outside all limits anyway.
     if (!(seconds >= 0 && seconds < 1e9)) return Invalid("no duration");
     return FromSeconds(seconds);
+  }
+  static std::optional<int64_t> MillionthsOf(const Json& value) {
+    if (value.is_string()) return ParseMillionths(View(value.get_string()));
+    if (value.is_int64()) return ParseMillionths(fmt::to_string(value.get_int64()));
+    // The shortest text of a double is the one in the file, unless that has 16 digits or more.
+    return value.is_double() ? ParseMillionths(fmt::format("{}", value.get_double()))
+                             : std::nullopt;
   }
   std::string PathOf(std::string_view key) const {
     const std::string& path = levels_.back().path;
@@ -176,6 +228,26 @@ class Printer final : public ConfigFields {
                std::string_view help) override {
     Line(key, fmt::format("{}", ToSeconds(value)), help);
   }
+  void Decimal(std::string_view key, int64_t& value, int64_t, int64_t,
+               std::string_view help) override {
+    Line(key, value < 0 ? "null" : MillionthsText(value), help);
+  }
+  void Texts(std::string_view key, std::map<std::string, std::string>& value,
+             std::string_view help) override {
+    JsonObject texts;
+    for (const auto& [name, text] : value) texts[name] = text;
+    Line(key, WriteJson(texts), help);
+  }
+  void List(std::string_view key, size_t size, FunctionRef<void(size_t)>,
+            FunctionRef<void(size_t)> item, std::string_view help) override {
+    Line(key, size == 0 ? "[]" : "", help);
+    for (size_t i = 0; i < size; ++i) {
+      out_ += fmt::format("{}  -\n", indent_);
+      indent_ += "    ";
+      item(i);
+      indent_.resize(indent_.size() - 4);
+    }
+  }
   void Renamed(std::string_view, std::string_view) override {}
   void Retired(std::string_view, std::string_view) override {}
 
@@ -191,7 +263,8 @@ class Printer final : public ConfigFields {
       }
       line += fmt::format(" {}", word);
     }
-    out_ += fmt::format("{}#{}\n{}{}: {}\n", indent_, line, indent_, key, value);
+    out_ += fmt::format("{}#{}\n{}{}:{}{}\n", indent_, line, indent_, key, value.empty() ? "" : " ",
+                        value);
   }
 
   std::string out_, indent_;

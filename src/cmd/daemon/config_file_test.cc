@@ -8,11 +8,18 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+struct Item {
+  std::string name = "none";
+  int64_t price = -1;
+  std::map<std::string, std::string> labels;
+};
+
 struct Config {
   std::string address = ":8081", mode = "fast";
   bool elect = true;
   int64_t burst = 10, concurrent = 1;
   Duration idle = milliseconds(300);
+  std::vector<Item> items;
 };
 
 void Describe(ConfigFields& f, Config& c) {
@@ -23,6 +30,14 @@ void Describe(ConfigFields& f, Config& c) {
   f.Renamed("mostAtOnce", "maxConcurrent");
   f.Number("maxConcurrent", c.concurrent, 1, 100, "How many at a time.");
   f.Seconds("idleSeconds", c.idle, milliseconds(10), seconds(60), "How long.");
+  f.List(
+      "items", c.items.size(), [&](size_t size) { c.items.resize(size); },
+      [&](size_t i) {
+        f.Text("name", c.items[i].name, "Its name.");
+        f.Decimal("price", c.items[i].price, 0, 5'000'000, "Its price.");
+        f.Texts("labels", c.items[i].labels, "Its labels.");
+      },
+      "Several.");
   f.Retired("webhook", "there is none");
   f.Group("leader", [&] { f.Retired("elect", "there is one"); });
 }
@@ -49,6 +64,38 @@ TEST_F(ConfigFileTest, ReadsGivenFieldsAndKeepsDefaults) {
   EXPECT_EQ(config_.burst, 10);
   ASSERT_TRUE(Read("idleSeconds: 20s").ok()) << "Go duration syntax";
   EXPECT_EQ(config_.idle, seconds(20));
+}
+
+TEST_F(ConfigFileTest, ReadsListsOfMappings) {
+  ASSERT_TRUE(Read("items: [{price: 2.5, labels: {zone: a}}, {name: b, price: '0.000001'}]").ok());
+  ASSERT_EQ(config_.items.size(), 2U);
+  EXPECT_EQ(config_.items[0].name, "none");
+  EXPECT_EQ(config_.items[0].price, 2'500'000);
+  EXPECT_EQ(config_.items[0].labels.at("zone"), "a");
+  EXPECT_EQ(config_.items[1].price, 1);
+}
+
+TEST_F(ConfigFileTest, NamesTheItemWithAProblem) {
+  for (const char* price : {"5.1", "-1", "0.0000001", "much", "[1]", "1e9"}) {
+    const Status read = Read("items: [{}, {price: " + std::string(price) + "}]");
+    EXPECT_EQ(read.code(), Code::kInvalid) << price;
+    EXPECT_NE(read.message().find("items[1].price"), std::string::npos) << read.message();
+  }
+  EXPECT_NE(Read("items: [{labels: {a: 1}}]").message().find("items[0].labels"), std::string::npos);
+  EXPECT_NE(Read("items: [{prise: 1}]").message().find("items[0].prise"), std::string::npos);
+  EXPECT_FALSE(Read("items: [1]").ok());
+  EXPECT_FALSE(Read("items: {}").ok());
+}
+
+TEST_F(ConfigFileTest, PrintedListCanBeRead) {
+  config_.items = {{"a", 2'500'000, {{"zone", "x"}}}, {"b", -1, {}}};
+  const std::string printed = PrintConfig("Test", [&](ConfigFields& f) { Describe(f, config_); });
+  config_.items.clear();
+  ASSERT_TRUE(ReadRaw(printed).ok()) << printed;
+  ASSERT_EQ(config_.items.size(), 2U);
+  EXPECT_EQ(config_.items[0].price, 2'500'000);
+  EXPECT_EQ(config_.items[0].labels.at("zone"), "x");
+  EXPECT_EQ(config_.items[1].price, -1);
 }
 
 TEST_F(ConfigFileTest, EmptyFileMeansDefaults) {
@@ -131,6 +178,8 @@ burst: 10
 maxConcurrent: 1
 # How long.
 idleSeconds: 1.25
+# Several.
+items: []
 )");
   config_ = Config();
   const Status read = ReadRaw(printed);

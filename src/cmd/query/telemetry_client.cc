@@ -86,11 +86,16 @@ kube::ApiRequest TelemetryClient::Request(std::string_view name, Query query) co
   return request;
 }
 
-Result<Json> TelemetryClient::Get(std::string_view name, Query query) {
-  const auto answer = transport_->Do(Request(name, std::move(query)));
+Result<std::string> TelemetryClient::GetText(std::string_view name, Query query) {
+  auto answer = transport_->Do(Request(name, std::move(query)));
   if (!answer.ok()) return Explain(answer.status());
   if (answer->code != 200) return Explain(kube::AnswerError(answer->code, answer->text));
-  auto json = ParseJson(answer->text);
+  return std::move(answer->text);
+}
+
+Result<Json> TelemetryClient::Get(std::string_view name, Query query) {
+  NOS_ASSIGN(const std::string text, GetText(name, std::move(query)));
+  auto json = ParseJson(text);
   if (!json.ok() || !json->is_object()) {
     return Invalid(
         fmt::format("{}: the server is not a telemetry server: see --server", connection_.server));

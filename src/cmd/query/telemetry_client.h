@@ -47,6 +47,8 @@ class TelemetryClient {
 
   // GET /api/v1/NAME. Errors: the server's error, or no answer, each with a remedy.
   Result<Json> Get(std::string_view name, Query query = {});
+  // The same as text, in a format that is not JSON.
+  Result<std::string> GetText(std::string_view name, Query query);
   // GET /api/v1/stream. `wake`: see EventStream.
   std::unique_ptr<kube::EventStream> Stream(std::function<void()> wake) const;
   // Adds the same remedy to an error of a stream as Get does.

@@ -23,6 +23,17 @@ constexpr Duration kMeasureEvery = std::chrono::seconds(10);
 constexpr size_t kNodesAtOnce = 200;  // each node is measured less often beyond this
 constexpr size_t kMaxBatches = 10'000;
 
+// Round numbers, so that nobody takes them for an offer.
+telemetryserver::PriceList ExamplePrices() {
+  constexpr telemetryserver::Micros kUnit = telemetryserver::kMicrosPerUnit;
+  return {"USD",
+          "example prices of the sandbox, not those of any provider",
+          {{.per_gpu_hour = 4 * kUnit, .model = "H100-80GB"},
+           {.per_gpu_hour = 2 * kUnit, .model = "A100-80GB"},
+           {.per_gpu_hour = 1 * kUnit, .model = "A100-40GB"},
+           {.per_gpu_hour = 1 * kUnit}}};
+}
+
 reconcile::RunnerOptions WatchingQuotas() {
   reconcile::RunnerOptions options;
   options.watch_around = true;
@@ -92,6 +103,7 @@ Status SandboxTelemetry::Open(uint16_t port, bool published, const std::string& 
   config.address = fmt::format("{}:{}", published ? "0.0.0.0" : "127.0.0.1", port);
   config.recorder.store.path = folder_->path() + "/telemetry.db";
   config.recorder.report_every = measure_every_;
+  config.prices = ExamplePrices();
   NOS_ASSIGN(server_, TelemetryServer::Start(config, world_.catalogue(), world_.clock(), metrics_));
   collector_.Lead(true);
   operator_.Lead(true);

@@ -94,6 +94,7 @@ Status RunTelemetry(const Config& config, const MetricsFlags& flags) {
   if (config.server.sandbox) server->Show(probes->probes());
   while (!events.StopAsked()) {
     bell.Wait(kMaxWait);
+    server->CountCosts();
     if (events.TakeFilesChanged()) ReloadTokens(*server, metrics);
   }
   server->HangUp();

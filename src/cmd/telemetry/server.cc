@@ -90,6 +90,29 @@ controllers::WebhookCertificateConfig CertificateOf(const TelemetryServerConfig&
   return own;
 }
 
+void DescribePrices(ConfigFields& f, telemetryserver::PriceList& c) {
+  f.Text("currency", c.currency, "Currency of the prices, in capital letters: EUR, USD.");
+  f.Text("note", c.note, "Shown with every bill, such as where the prices are from.");
+  f.List(
+      "prices", c.rules.size(), [&](size_t size) { c.rules.assign(size, {}); },
+      [&](size_t i) {
+        telemetryserver::PriceRule& rule = c.rules[i];
+        f.Decimal("pricePerGpuHour", rule.per_gpu_hour, 0, telemetryserver::kMaxPrice,
+                  "Price of a whole GPU for an hour; required.");
+        f.Text("model", rule.model,
+               "Model in the catalogue (H100-80GB), or the node's label nvidia.com/gpu.product.");
+        f.Text("nodePool", rule.node_pool,
+               "Pool or group of the node, by the labels of Karpenter, EKS, GKE and AKS.");
+        f.Text("capacityType", rule.capacity_type,
+               "on-demand, spot or reserved, by the labels of Karpenter, EKS, GKE and AKS.");
+        f.Texts("nodeLabels", rule.node_labels,
+                "Labels of the node, among those that the operator reports (docs/cost.md).");
+      },
+      "Prices of GPUs, each with pricePerGpuHour and the conditions model, nodePool, capacityType "
+      "and nodeLabels. The first one whose conditions a GPU meets counts; a GPU that meets none is "
+      "shown as unpriced.");
+}
+
 }  // namespace
 
 void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
@@ -149,6 +172,7 @@ void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
     days("eventSeconds", keep.events, hours(24), "Layouts, pods, quotas, decisions, Events.");
   });
   f.Group("export", [&] { DescribeExports(f, c.exports); });
+  f.Group("cost", [&] { DescribePrices(f, c.prices); });
 }
 
 Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryServerConfig& config,
@@ -158,6 +182,7 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
   std::unique_ptr<TelemetryServer> server(new TelemetryServer(config, metrics));
   NOS_ASSIGN(const net::HttpServerOptions options, net::ParseListenAddress(config.address));
   NOS_RETURN_IF_ERROR(CheckSafe(config, options));
+  NOS_RETURN_IF_ERROR(telemetryserver::CheckPrices(config.prices).Within("cost"));
   NOS_RETURN_IF_ERROR(server->ReadTokens());
   telemetryserver::RecorderOptions recorder = config.recorder;
   recorder.store.most_bytes = config.max_megabytes << 20;
@@ -185,6 +210,8 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
   server->ingest_ =
       std::make_unique<telemetryserver::Ingest>(*server->recorder_, std::move(admit), metrics);
   TelemetryReaders& people = *server->readers_;
+  server->costs_ =
+      std::make_unique<telemetryserver::Costs>(*server->recorder_, catalogue, config.prices);
   server->api_ = std::make_unique<telemetryserver::Api>(telemetryserver::Api::Parts{
       .recorder = *server->recorder_,
       .ingest = *server->ingest_,
@@ -202,7 +229,8 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
       .sees = [&](const telemetryserver::Reader& reader,
                   const std::string& ns) { return people.Sees(reader, ns); },
       .home = config.readers.actions.cluster,
-      .tls = server->SpeaksTls()});
+      .tls = server->SpeaksTls(),
+      .costs = server->costs_.get()});
   NOS_ASSIGN(server->exports_,
              Exports::Start(config.exports, recorder.store.path, *server->recorder_, metrics));
   NOS_RETURN_IF_ERROR(server->Serve());

@@ -13,6 +13,7 @@
 #include "cmd/telemetry/readers.h"
 #include "gpu/catalogue.h"
 #include "telemetryserver/api.h"
+#include "telemetryserver/cost.h"
 
 namespace nos::cmd {
 
@@ -32,6 +33,7 @@ struct TelemetryServerConfig {
   telemetryserver::RecorderOptions recorder;
   ReadersConfig readers;
   ExportsConfig exports;
+  telemetryserver::PriceList prices;
   // All users of this machine, and no other machine, may write and read everything.
   bool sandbox = false;
   // A sandbox in a container, whose engine decides who reaches the address. Requests must still
@@ -58,6 +60,8 @@ class TelemetryServer {
   // OK if it serves, and records can be stored.
   Status Ready() const;
   void Report() { recorder_->Report(); }
+  // Adds closed hours to the metrics of costs. Call it about once a minute, from one thread.
+  void CountCosts() { costs_->Count(metrics_); }
   // Reloads the token file. On an error the previous tokens stay valid.
   Status ReadTokens();
   // Also serves /healthz, /readyz and /metrics from now on. `probes` must live until HangUp.
@@ -93,6 +97,7 @@ class TelemetryServer {
   std::unique_ptr<ReporterAccess> reporters_;  // null: service accounts may not deliver
   std::unique_ptr<Exports> exports_;
   std::unique_ptr<telemetryserver::Ingest> ingest_;
+  std::unique_ptr<telemetryserver::Costs> costs_;
   std::unique_ptr<telemetryserver::Api> api_;
   std::atomic<Probes*> probes_{nullptr};
   std::unique_ptr<net::HttpServer> server_;  // uses the members above

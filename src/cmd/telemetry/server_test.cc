@@ -109,6 +109,16 @@ TEST_F(TelemetryServerTest, RejectsInvalidExportsAtStart) {
   ExpectRefused("export.walkai.cluster");
 }
 
+TEST_F(TelemetryServerTest, RejectsInvalidPricesAtStart) {
+  config_.prices.rules = {{.per_gpu_hour = 1}};
+  ExpectRefused("currency");
+  config_.prices.currency = "EUR";
+  config_.prices.rules.push_back({.model = "L4"});
+  ExpectRefused("prices[1]");
+  config_.prices.rules.back().per_gpu_hour = 0;
+  EXPECT_TRUE(Start().ok());
+}
+
 TEST_F(TelemetryServerTest, ServesSafeAndSandboxConfigurations) {
   EXPECT_TRUE(Start().ok()) << "on loopback, with tokens";
   config_.address = ":0";
@@ -147,12 +157,17 @@ TEST_F(TelemetryServerTest, KeepsTokensIfReloadFails) {
 TEST_F(TelemetryServerTest, PrintedConfigCanBeRead) {
   const auto describe = [&](ConfigFields& f) { DescribeTelemetryServer(f, config_); };
   config_.recorder.retention.raw = 13 * telemetryserver::kHour;
+  config_.prices = {
+      "EUR", "of 2026", {{.per_gpu_hour = 2'500'000, .node_labels = {{"a", "b"}}}, {}}};
   const std::string text = PrintConfig("TelemetryConfig", describe);
   config_ = {};
   std::vector<std::string> warnings;
   ASSERT_TRUE(ReadConfig(text, "TelemetryConfig", describe, warnings).ok());
   EXPECT_EQ(config_.recorder.retention.raw, 13 * telemetryserver::kHour);
   EXPECT_EQ(config_.recorder.retention.events, 400 * telemetryserver::kDay);
+  ASSERT_EQ(config_.prices.rules.size(), 2U);
+  EXPECT_EQ(config_.prices.rules[0].per_gpu_hour, 2'500'000);
+  EXPECT_EQ(config_.prices.rules[0].node_labels.at("a"), "b");
 }
 
 }  // namespace

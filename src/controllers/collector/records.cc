@@ -1,7 +1,9 @@
 #include "controllers/collector/records.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <string_view>
 
 #include "base/millis.h"
 #include "controllers/collector/jobs.h"
@@ -112,6 +114,16 @@ std::map<int, std::map<std::string, int>> ProfilesOf(const cluster::NodeGpus& gp
   return profiles;
 }
 
+// Labels that prices of GPUs may depend on (docs/cost.md).
+constexpr std::array<std::string_view, 13> kPriceLabels = {
+    "cloud.google.com/gke-nodepool",     "cloud.google.com/gke-preemptible",
+    "cloud.google.com/gke-provisioning", "cloud.google.com/gke-spot",
+    "eks.amazonaws.com/capacityType",    "eks.amazonaws.com/nodegroup",
+    "karpenter.sh/capacity-type",        "karpenter.sh/nodepool",
+    "kubernetes.azure.com/agentpool",    "kubernetes.azure.com/scalesetpriority",
+    "node.kubernetes.io/instance-type",  "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone"};
+
 }  // namespace
 
 bool IsOfGpus(std::string_view resource) {
@@ -173,7 +185,8 @@ void NodeRequests::Add(const cluster::Pod& pod) {
 JsonObject NodeRecord(const cluster::Node& node, const NodeRequests& requested) {
   JsonObject labels;
   for (const auto& [key, value] : node.meta.labels) {
-    const bool included = key.starts_with(cluster::kPrefix) || key.starts_with("nvidia.com/gpu.");
+    const bool included = key.starts_with(cluster::kPrefix) || key.starts_with("nvidia.com/gpu.") ||
+                          std::ranges::find(kPriceLabels, key) != kPriceLabels.end();
     if (included) labels[key] = value;
   }
   return {{"kind", "node"},

@@ -3,6 +3,7 @@
 
 #include "telemetryserver/api.h"
 #include "telemetryserver/api/files.h"
+#include "telemetryserver/cost.h"
 #include "telemetryserver/testing/fixture.h"
 
 namespace nos::telemetryserver {
@@ -30,10 +31,13 @@ class ApiTest : public RecorderFixture {
                      "test"};
     parts.home = home;
     parts.tls = tls;
+    costs_ = std::make_unique<Costs>(*recorder_, gpu::Catalogue::Builtin(), prices_);
+    parts.costs = costs_.get();
     api_ = std::make_unique<Api>(std::move(parts));
   }
   void TearDown() override {
     api_.reset();
+    costs_.reset();
     ingest_.reset();
     RecorderFixture::TearDown();
   }
@@ -123,7 +127,9 @@ class ApiTest : public RecorderFixture {
 
   Reader reader_{"root", true, {}};
   StreamHub hub_{std::chrono::milliseconds(1)};
+  PriceList prices_{"EUR", "", {{.per_gpu_hour = 2'500'000}}};
   std::unique_ptr<Ingest> ingest_;
+  std::unique_ptr<Costs> costs_;
   std::unique_ptr<Api> api_;
   Json document_;
 };

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/function_ref.h"
+#include "telemetryserver/ingest/arrivals.h"
 #include "telemetryserver/state.h"
 #include "telemetryserver/store/cluster_table.h"
 #include "telemetryserver/store/heads.h"
@@ -33,6 +34,7 @@ struct Live {
   telemetry::Millis derived_flushed = 0;  // computed ticks up to this time are on disk
   // Latest time of object records from each source and boot.
   std::map<std::pair<std::string, std::string>, telemetry::Millis> reported_until;
+  Arrivals arrivals;
 };
 
 class LiveClusters {

@@ -51,6 +51,14 @@ bool IsAboutObjects(const telemetry::Record& record) {
          std::holds_alternative<telemetry::Present>(record.what);
 }
 
+void NoteChanges(const Effects& effects, Arrivals& arrivals) {
+  for (const Effects::Change& change : effects.changes) {
+    const bool of_state = change.kind == "layout" || change.kind == "node" ||
+                          change.kind == "pod" || change.kind == "removed";
+    if (of_state) arrivals.AddChange(change.at);
+  }
+}
+
 }  // namespace
 
 Recorder::Recorder(std::unique_ptr<Store> store, const RecorderOptions& options,
@@ -284,6 +292,7 @@ void Recorder::SetBack() {
     const Status written = store_->Transaction(write);
     health_.Set(written);
     if (!written.ok()) return;
+    live->arrivals.AddChange(0);
     Log(LogLevel::kWarn, "found clock of this server set back", {{"cluster", name}});
     checkpoints_.Reset(*live);
   }
@@ -361,6 +370,12 @@ Status Recorder::WritePending(int64_t& last) {
 
 // Called when pending changes and checkpoints are on disk.
 void Recorder::Written() {
+  for (const Pending& pending : pending_) {
+    if (pending.effects.changes.empty()) continue;
+    for (const auto& [name, live] : clusters_.all()) {
+      if (live->id == pending.cluster) NoteChanges(pending.effects, live->arrivals);
+    }
+  }
   for (const auto& [name, live] : clusters_.all()) {
     derived_.Written(*live);
     checkpoints_.Written(*live);
@@ -438,6 +453,7 @@ void Recorder::Fold(Live& live, telemetry::Envelope& envelope) {
     }
     if (readings != nullptr && record.at >= oldest) {
       const size_t left_out = live.heads.Add(record.at, *readings);
+      live.arrivals.AddSamples(record.at);
       if (left_out > 0) {
         metrics_.Count(kLeftOut, {{"cluster", live.name}}, static_cast<double>(left_out));
       }

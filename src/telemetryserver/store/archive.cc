@@ -333,6 +333,30 @@ Result<size_t> Archive::ApplySince(Sqlite& db, int64_t cluster, telemetry::Milli
   return damaged;
 }
 
+Status Archive::EachChange(int64_t cluster, telemetry::Millis from, telemetry::Millis to,
+                           FunctionRef<void(const Event&)> visit) {
+  NOS_ASSIGN(Sqlite taken, Take());
+  Lease db(*this, std::move(taken));
+  NOS_ASSIGN(
+      SqliteStatement select,
+      db->Prepare(
+          "SELECT id, at, kind, object, body FROM events WHERE cluster = ? AND at > ? AND at <= ? "
+          "AND kind IN ('layout','node','pod','quota','job','queue','pool','removed','gone') "
+          "ORDER BY at, id"));
+  return select.Each([&](SqliteRow& row) { visit(EventOf(row)); }, cluster, from, to);
+}
+
+Result<std::optional<telemetry::Millis>> Archive::Begin(int64_t cluster) {
+  NOS_ASSIGN(Sqlite taken, Take());
+  Lease db(*this, std::move(taken));
+  NOS_ASSIGN(const int64_t begin,
+             db->Number(fmt::format(
+                 "SELECT min(coalesce((SELECT min(at) FROM events WHERE cluster = {0}), -1), "
+                 "coalesce((SELECT min(at) FROM checkpoints WHERE cluster = {0}), 9e15))",
+                 cluster)));
+  return begin < 0 ? std::nullopt : std::optional(begin);
+}
+
 Result<size_t> Archive::Advance(int64_t cluster, telemetry::Millis from, telemetry::Millis to,
                                 State& state) {
   NOS_ASSIGN(Sqlite taken, Take());

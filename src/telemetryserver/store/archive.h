@@ -72,6 +72,18 @@ class Archive {
   // Every raw sample of a metric that is in a table, subject by subject.
   Status Raw(int64_t cluster, std::span<const std::string> subjects, const std::string& metric,
              const Range& range, FunctionRef<void(size_t subject, const Bucket&)> visit);
+  // Means of a metric over five minutes, or over an hour where those are no longer kept, subject by
+  // subject: `step` is the length of the bucket; 0: at most five minutes. Unflushed samples are not
+  // included. False: late samples of that time are stored, and not included yet.
+  Result<bool> Means(
+      int64_t cluster, std::span<const std::string> subjects, const std::string& metric,
+      const Range& range, telemetry::Millis now,
+      FunctionRef<void(size_t subject, const Bucket&, telemetry::Millis step)> visit);
+  // Events that change a state, in order of time: after `from`, until `to`.
+  Status EachChange(int64_t cluster, telemetry::Millis from, telemetry::Millis to,
+                    FunctionRef<void(const Event&)> visit);
+  // Time of the first known state; nullopt: there is none.
+  Result<std::optional<telemetry::Millis>> Begin(int64_t cluster);
   // Newest first.
   Result<std::vector<Event>> Events(int64_t cluster, const EventQuery& query);
   // Events of the cluster written after event `id`, in that order, independent of their time; among

@@ -106,6 +106,48 @@ Status Archive::Measured(int64_t cluster, const std::vector<std::string>& subjec
   return damaged;
 }
 
+Result<bool> Archive::Means(
+    int64_t cluster, std::span<const std::string> subjects, const std::string& metric,
+    const Range& range, telemetry::Millis now,
+    FunctionRef<void(size_t subject, const Bucket&, telemetry::Millis step)> visit) {
+  NOS_ASSIGN(Sqlite taken, Take());
+  Lease db(*this, std::move(taken));
+  NOS_ASSIGN(const Names names, MetricNames(*db));
+  const auto of = std::ranges::find(names, metric, &Names::value_type::second);
+  if (of == names.end()) return true;
+  NOS_ASSIGN(SqliteStatement number,
+             db->Prepare("SELECT id FROM subjects WHERE cluster = ? AND name = ?"));
+  bool complete = true;
+  // As in Samples: one transaction, so that no row is read twice or not at all.
+  NOS_RETURN_IF_ERROR(db->Execute("BEGIN"));
+  const auto read = [&]() -> Status {
+    NOS_ASSIGN(const int64_t late,
+               db->Number(fmt::format(
+                   "SELECT count(*) FROM (SELECT 1 FROM late WHERE level = 1 AND "
+                   "window BETWEEN {} AND {} OR level = 2 LIMIT 1)",
+                   range.from / kLevels.at(1).window, range.to / kLevels.at(1).window)));
+    complete = late == 0;
+    NOS_ASSIGN(const telemetry::Millis rolled, RolledUntil(*db, 2));
+    const telemetry::Millis kept =
+        FloorTo(std::max<telemetry::Millis>(0, now - keep_.rollups_5m), kLevels.at(2).window);
+    const telemetry::Millis fine = std::min(rolled, kept);  // five minutes are kept from then on
+    for (size_t i = 0; i < subjects.size(); ++i) {
+      Wanted wanted{0, of->first, now};
+      NOS_RETURN_IF_ERROR(number.Each([&](SqliteRow& row) { wanted.subject = row.Integer(0); },
+                                      cluster, std::string_view(subjects[i])));
+      if (wanted.subject == 0) continue;
+      Buckets buckets;
+      NOS_RETURN_IF_ERROR(Collect(*db, wanted, 1, range.from, range.to, buckets));
+      for (const Bucket& bucket : buckets) visit(i, bucket, bucket.at < fine ? kHour : 0);
+    }
+    return Status::Ok();
+  };
+  const Status done = read();
+  NOS_RETURN_IF_ERROR(db->Execute("COMMIT"));
+  NOS_RETURN_IF_ERROR(done);
+  return complete;
+}
+
 Status Archive::Raw(int64_t cluster, std::span<const std::string> subjects,
                     const std::string& metric, const Range& range,
                     FunctionRef<void(size_t subject, const Bucket&)> visit) {

@@ -1,0 +1,136 @@
+#include "cmd/cost/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "base/text.h"
+#include "codec/millionths.h"
+
+namespace nos::cmd {
+namespace {
+
+constexpr int64_t kMillion = 1'000'000;
+constexpr std::array<const char*, 3> kNarrow = {"used", "idle", "unknown"};
+constexpr std::array<const char*, 8> kWide = {
+    "used", "idle", "unknown", "free", "unpartitioned", "fragmented", "stranded", "not_reported"};
+
+std::optional<int64_t> AmountOf(const Json* amount) {
+  if (amount == nullptr || !amount->is_string()) return std::nullopt;
+  return ParseMillionths(View(amount->get_string()));
+}
+
+std::string Grouped(int64_t whole) {
+  std::string text = fmt::to_string(whole);
+  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<size_t>(at), ",");
+  }
+  return text;
+}
+
+std::string HoursText(const Json* amount) {
+  const auto hours = AmountOf(amount);
+  return hours ? fmt::format("{}.{:02}", Grouped(*hours / kMillion), *hours % kMillion / 10'000)
+               : "-";
+}
+
+std::string ShareText(const Json* part, const Json* all) {
+  const auto amount = AmountOf(part), total = AmountOf(all);
+  if (!amount || !total || *total == 0) return "-";
+  return fmt::format("{:.0f}%", 100 * static_cast<double>(*amount) / static_cast<double>(*total));
+}
+
+bool HasNamespace(std::string_view by) { return by == "job" || by == "pod"; }
+
+std::string NameOf(const Json& row) {
+  const std::string_view kind = FindString(row, "kind");
+  if (kind == "unallocated") return "(no pod)";
+  if (kind == "none") return "(none)";
+  if (kind == "others") return "(not visible to you)";
+  if (kind == "rest") return "(further rows)";
+  return std::string(FindString(row, "name"));
+}
+
+void AddAmounts(const Json& row, const Json* all, bool wide, std::vector<std::string>& cells) {
+  cells.push_back(MoneyText(Find(row, "cost")));
+  cells.push_back(ShareText(Find(row, "cost"), all));
+  cells.push_back(HoursText(Find(row, "gpu_hours")));
+  const bool parts = FindString(row, "kind") != "others";  // only its sum is known
+  const auto add = [&](const char* category) {
+    cells.push_back(parts ? MoneyText(Find(row, "categories", category)) : "-");
+  };
+  wide ? std::ranges::for_each(kWide, add) : std::ranges::for_each(kNarrow, add);
+  cells.push_back(parts ? MoneyText(Find(row, "borrowed")) : "-");
+}
+
+std::vector<std::string> HeaderOf(const Json& answer, bool wide) {
+  const std::string_view by = FindString(answer, "by");
+  const auto upper = [](std::string_view word) {
+    std::string text(word);
+    std::ranges::transform(text, text.begin(), [](char c) {
+      return c == '_' ? '-' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+    });
+    return text;
+  };
+  std::vector<std::string> header;
+  if (HasNamespace(by)) header.emplace_back("NAMESPACE");
+  header.push_back(upper(by));
+  header.push_back(fmt::format("COST ({})", FindString(answer, "currency")));
+  header.insert(header.end(), {"SHARE", "GPU HOURS"});
+  const auto add = [&](const char* category) { header.push_back(upper(category)); };
+  wide ? std::ranges::for_each(kWide, add) : std::ranges::for_each(kNarrow, add);
+  header.emplace_back("BORROWED");
+  return header;
+}
+
+}  // namespace
+
+std::string MoneyText(const Json* amount) {
+  const auto micros = AmountOf(amount);
+  if (!micros) return "-";
+  const int64_t digit = *micros < 10 * kMillion ? 100 : 10'000;
+  const int64_t rounded = (*micros + digit / 2) / digit * digit;
+  const int64_t rest = rounded % kMillion / digit;
+  return digit == 100 ? fmt::format("{}.{:04}", Grouped(rounded / kMillion), rest)
+                      : fmt::format("{}.{:02}", Grouped(rounded / kMillion), rest);
+}
+
+TextTable CostTableOf(const Json& answer, bool wide) {
+  TextTable table(HeaderOf(answer, wide));
+  const bool namespaces = HasNamespace(FindString(answer, "by"));
+  const Json* rows = Find(answer, "rows");
+  const Json* all = Find(answer, "total", "cost");
+  for (size_t i = 0; rows != nullptr && rows->is_array() && i < rows->get_array().size(); ++i) {
+    const Json& row = rows->get_array()[i];
+    std::vector<std::string> cells;
+    if (namespaces) cells.emplace_back(FindString(row, "namespace"));
+    cells.push_back(Truncate(NameOf(row), 40));
+    AddAmounts(row, all, wide, cells);
+    table.AddRow(std::move(cells));
+  }
+  std::vector<std::string> cells;
+  if (namespaces) cells.emplace_back();
+  cells.emplace_back("TOTAL");
+  AddAmounts(*Find(answer, "total"), all, wide, cells);
+  table.AddRow(std::move(cells));
+  return table;
+}
+
+std::string CostNotes(const Json& answer) {
+  std::string notes;
+  if (AmountOf(Find(answer, "total", "unpriced_gpu_hours")).value_or(0) > 0) {
+    notes += fmt::format(
+        "{} GPU hours have no price and are not in the cost: no rule of cost.prices matches their "
+        "GPUs\n",
+        HoursText(Find(answer, "total", "unpriced_gpu_hours")));
+  }
+  if (const std::string_view note = FindString(answer, "note"); !note.empty()) {
+    notes += Printable(std::string(note)) + "\n";
+  }
+  return notes;
+}
+
+}  // namespace nos::cmd

@@ -1,0 +1,20 @@
+// Output of `nos cost`, from an answer of a telemetry server to a table. Pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/table.h"
+#include "codec/json.h"
+
+namespace nos::cmd {
+
+// "1,234.50"; amounts below ten have four digits after the point. "-" for an unknown amount.
+std::string MoneyText(const Json* amount);
+
+// `answer`: as in GET cost. `wide`: with all categories. The total is the last row.
+TextTable CostTableOf(const Json& answer, bool wide);
+// Lines below the table: the note of the prices, and GPUs without a price; "" for none.
+std::string CostNotes(const Json& answer);
+
+}  // namespace nos::cmd

@@ -1,0 +1,81 @@
+#include "cmd/cost/report.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace nos::cmd {
+namespace {
+
+Json Amounts(const Json& cost, const char* hours, const char* unpriced) {
+  return {{"cost", cost},
+          {"gpu_hours", hours},
+          {"unpriced_gpu_hours", unpriced},
+          {"borrowed", "1.000000"},
+          {"categories",
+           {{"used", "1234567.125000"},
+            {"idle", "2.500000"},
+            {"unknown", "0.000000"},
+            {"free", "0.000000"},
+            {"unpartitioned", "0.000000"},
+            {"fragmented", "0.000000"},
+            {"stranded", "0.000000"},
+            {"not_reported", "0.000000"}}}};
+}
+
+Json Row(const char* kind, const char* ns, const std::string& name) {
+  Json row = Amounts("1234567.125000", "12.345678", "0.000000");
+  row.get_object()["kind"] = kind;
+  row.get_object()["namespace"] = ns;
+  row.get_object()["name"] = name;
+  return row;
+}
+
+Json Answer(const char* by, JsonArray rows) {
+  return {{"by", by},
+          {"currency", "EUR"},
+          {"note", "of last year"},
+          {"rows", std::move(rows)},
+          {"total", Amounts("2469134.250000", "24.691356", "3.000000")}};
+}
+
+TEST(CostReportTest, WritesAmounts) {
+  const auto text = [](const char* amount) {
+    const Json value(amount);
+    return MoneyText(&value);
+  };
+  EXPECT_EQ(text("0.000000"), "0.0000");
+  EXPECT_EQ(text("9.999949"), "9.9999");
+  EXPECT_EQ(text("1234567.125000"), "1,234,567.13");
+  EXPECT_EQ(text("999.999999"), "1,000.00");
+  EXPECT_EQ(text("much"), "-");
+  EXPECT_EQ(MoneyText(nullptr), "-");
+  const Json null;
+  EXPECT_EQ(MoneyText(&null), "-");
+}
+
+TEST(CostReportTest, TableFitsAndEndsWithTheTotal) {
+  const Json answer =
+      Answer("pod", {Row("pod", "team-a", std::string(60, 'x')), Row("unallocated", "", "")});
+  const std::string table = CostTableOf(answer, false).ToString(100);
+  EXPECT_EQ(std::ranges::count(table, '\n'), 4);
+  EXPECT_NE(table.find("COST (EUR)"), std::string::npos);
+  const std::string last = table.substr(table.rfind('\n', table.size() - 2) + 1);
+  EXPECT_NE(last.find("TOTAL"), std::string::npos);
+  EXPECT_NE(last.find("2,469,134.25"), std::string::npos);
+}
+
+TEST(CostReportTest, NotesNameGpusWithoutPrice) {
+  const std::string notes = CostNotes(Answer("model", {}));
+  EXPECT_NE(notes.find("3.00"), std::string::npos);
+  EXPECT_NE(notes.find("of last year"), std::string::npos);
+}
+
+TEST(CostReportTest, AnswerWithoutRowsHasTheTotalOnly) {
+  Json answer = Answer("model", {});
+  answer.get_object().erase("rows");
+  EXPECT_EQ(std::ranges::count(CostTableOf(answer, true).ToString(), '\n'), 2);
+}
+
+}  // namespace
+}  // namespace nos::cmd
