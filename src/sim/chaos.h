@@ -68,6 +68,7 @@ struct ChaosReport {
   int allocated = 0;  // claims that got devices
   bool hostile_tenant = false;
   int reclaimed = 0;  // pods of the hostile tenant that were evicted
+  bool late = false;  // one of the violations: min of a quota was not met in time
   bool ok() const { return violations.empty(); }
 };
 

@@ -129,7 +129,7 @@ for secret in a b c; do expect '^7$' count "^ +- name: $secret$" pulling; done
 expect '^ +imagePullSecrets: a,b,c$' pulling # of placeholder pods
 
 # Architectures of the image.
-expect '^8$' count 'key: kubernetes.io/arch' render "${all[@]}"
+expect '^9$' count 'key: kubernetes.io/arch' render "${all[@]}"
 # In addition to the user's own terms: in each of them, and in each of the agent's three.
 terms='scheduler.affinity={"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
   {"matchExpressions":[{"key":"zone","operator":"Exists"}]},{"matchExpressions":[{"key":"rack","operator":"Exists"}]}]}}}'

@@ -171,6 +171,7 @@ class Chaos {
       const size_t have_node = CountGuaranteedWithNode();
       const bool bound = have_node > std::exchange(had_node, have_node);
       if (auto problem = judge.See(Entitled(world_.Pods()), bound, world_.Now())) {
+        report_.late = true;
         report_.violations.push_back(*std::move(problem));
       }
     }
