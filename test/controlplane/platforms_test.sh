@@ -153,7 +153,7 @@ expect 'wholeOnMigNodes: true' platform gpu-operator
 # A proxy: the variables of the pods, in a real nos. The proxy notes which hosts it is asked for.
 given=(--set proxy.httpsProxy=http://127.0.0.1:3128 --set proxy.noProxy='.corp.test\,10.0.0.0/8')
 expect_no 'proxy' render "${all[@]}"
-expect '^12$' count 'value: http://127.0.0.1:3128$' render "${all[@]}" "${given[@]}"
+expect '^14$' count 'value: http://127.0.0.1:3128$' render "${all[@]}" "${given[@]}"
 expect 'value: \$\(KUBERNETES_SERVICE_HOST\),localhost,127.0.0.1,::1,.svc,.cluster.local,dcgm.gpu-operator,.corp.test,10.0.0.0/8' \
   only agent "${given[@]}" --set gpuPartitioner.migAgent.telemetry.dcgmUrl=http://dcgm.gpu-operator:9400/metrics
 refuse 'httpsProxy' render --set proxy.httpsProxy=127.0.0.1:3128

@@ -1,6 +1,7 @@
 // Slice reservations of the partitioner (pending/slice_reservations.h), and which pending pods to
 // plan for.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,9 +50,10 @@ bool Partitioner::MayPlanFor(const cluster::Pod& nominated, const reconcile::Lis
   for (const Pod& pod : *view.pods.Snapshot()) {
     if (pod->node_name != nominated.nominated_node || pod->Finished()) continue;
     there.push_back(pod);
-    if (!pod->meta.deleted) continue;
+    const std::optional<Time>& ends_at = pod->meta.deleted;
+    if (!ends_at) continue;
     end = true;
-    end_soon |= *pod->meta.deleted <= now + kSoon && now <= *pod->meta.deleted + kSoon;
+    end_soon |= *ends_at <= now + kSoon && now <= *ends_at + kSoon;
   }
   if (!end || end_soon) return !end;
   const Node node = view.nodes.Get(nominated.nominated_node);

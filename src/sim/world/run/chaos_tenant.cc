@@ -27,7 +27,7 @@ std::vector<PlainQuota> ChaosTenant::Quotas(int64_t memory, int64_t cpu) {
   const cluster::ResourceId gpus = cluster::InternResource(quota::kGpuMemory);
   PlainQuota guaranteed{"quota", {std::string(kGuaranteed)}, {}, {}};
   guaranteed.min.Set(gpus, memory);
-  guaranteed.min.Set(cluster::kCpu, cpu * 1000);
+  guaranteed.min.Set(cluster::kCpu, cpu * quota::Amount{1000});
   PlainQuota hostile{"quota", {std::string(kHostile)}, {}, {}};
   hostile.min.Set(gpus, 0);
   hostile.min.Set(cluster::kCpu, 0);
