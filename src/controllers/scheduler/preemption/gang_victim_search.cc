@@ -50,7 +50,8 @@ GangPlan GangVictimSearch::Run() {
     return std::move(plan_);
   }
   if (AskForSlices(waiting, engine_.snapshot())) {
-    for (const std::string& name : waits_.SilentNodes(*waiting.front())) rehearsal_.RemoveNode(name);
+    for (const std::string& name : waits_.SilentNodes(*waiting.front()))
+      rehearsal_.RemoveNode(name);
   }
   plan_.searched = true;
   std::vector<Pod> left = waiting;
