@@ -21,7 +21,7 @@ constexpr int kTries = 5;  // nodes change often
 
 bool IsGone(const Status& status) { return status.code() == Code::kNotFound; }
 
-// What is to change on a node.
+// The patches that remove the marks of nos from a node.
 struct Change {
   JsonObject patch, status_patch;  // empty: nothing
   std::string done;                // "uncordoned Node gpu-1"
@@ -125,7 +125,7 @@ class CleanUpRun {
     }
     for (const Json& item : list->items) {
       const std::string name(FindString(item, "metadata", "name"));
-      // Nothing is deleted on the word of the selector alone.
+      // The answer is checked too: a server that ignores the selector must not cost other pods.
       const bool ours = FindString(item, "metadata", "namespace") == ns &&
                         Find(item, "metadata", "labels", label) != nullptr;
       if (!ours || Find(item, "metadata", "deletionTimestamp") != nullptr) continue;

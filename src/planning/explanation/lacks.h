@@ -19,7 +19,7 @@ std::optional<scheduling::Remedy> ForImpossible(const Translation& t, const PodC
 bool NodeHasProfile(const Problem& problem, int node, uint16_t slice);
 // The node's slices count by what it advertises, and it advertises one that the class requests.
 bool AdvertisesSlices(const Translation& t, const PodClass& cls, int node);
-// Nobody partitions the node's GPUs into slices that the class requests.
+// True if the node has GPUs for slices that the class requests, and no component partitions them.
 bool NeedsOptIn(const Translation& t, const PodClass& cls, int node);
 // The first dimension of which the node has too little free; -1 if none.
 int LackingDimension(const Draft& draft, int cls, int node);

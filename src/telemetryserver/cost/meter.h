@@ -45,7 +45,7 @@ class Meter {
   Ledger Until(telemetry::Millis to) &&;
 
  private:
-  // What history says about a pod, besides its name.
+  // A pod's job and quota in history.
   struct PodFacts {
     std::string job, quota;
     bool borrowed = false;

@@ -118,7 +118,7 @@ Result<bool> Archive::Means(
   NOS_ASSIGN(SqliteStatement number,
              db->Prepare("SELECT id FROM subjects WHERE cluster = ? AND name = ?"));
   bool complete = true;
-  // As in Samples: one transaction, so that no row is read twice or not at all.
+  // One transaction reads each row exactly once, as in Samples.
   NOS_RETURN_IF_ERROR(db->Execute("BEGIN"));
   const auto read = [&]() -> Status {
     NOS_ASSIGN(const int64_t late,

@@ -22,7 +22,7 @@ class Family {
  public:
   using Ptr = std::shared_ptr<const T>;
 
-  // As a handler of kube::Cache.
+  // Follows a change; the arguments are those of a handler of kube::Cache.
   void See(const Ptr& before, const Ptr& after) {
     if (before != nullptr) Forget(*before);
     if (after == nullptr) return;
@@ -34,7 +34,7 @@ class Family {
     }
   }
   std::vector<Ptr> Of(const std::string& uid) const { return Values(owned_, uid); }
-  // Those of the namespace without a controller.
+  // Returns the objects of the namespace that have no controller.
   std::vector<Ptr> FreeIn(const std::string& ns) const { return Values(free_, ns); }
 
  private:

@@ -66,7 +66,7 @@ void ChaosTenant::Refill(Time until) {
   if (world_.Now() < until) world_.At(world_.Now() + kRefill, [this, until] { Refill(until); });
 }
 
-// As controllers that other schedulers spare, or that recreate the pod.
+// Adds an owner: a kind whose pods other schedulers spare, or one that recreates the pod.
 void ChaosTenant::Own(JsonObject& meta) {
   static const std::array<std::pair<const char*, const char*>, 4> kOwners = {
       std::pair("apps/v1", "DaemonSet"), std::pair("v1", "Node"), std::pair("batch/v1", "Job"),

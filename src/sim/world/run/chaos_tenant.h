@@ -8,8 +8,8 @@
 //   GuaranteeJudge judge;
 //   if (auto problem = judge.See(entitled, bound, now)) ...
 //
-// What admission policies refuse is not tried: pods that name their node or another scheduler
-// (controlplane.tenants).
+// The tenant creates no pods that name their node or another scheduler, because admission policies
+// refuse these (controlplane.tenants).
 #pragma once
 
 #include <optional>
