@@ -67,7 +67,9 @@ World::World(WorldOptions options, const gpu::Catalogue& catalogue)
     gangs_.See(before, after, clock_.Now());
     quotas_.See(before, after, clock_.Now());
     for (std::string& problem : quotas_.TakeProblems(clock_.Now())) Violation(std::move(problem));
-    quotas_.SetReserved(Reserved());
+    // Takes time linear in the number of pods, and only evictions need it.
+    const bool evicted = after != nullptr && after->FindCondition("DisruptionTarget") != nullptr;
+    if (evicted) quotas_.SetReserved(Reserved());
     evictions_.See(before, after, clock_.Now());
     for (std::string& problem : evictions_.TakeProblems()) Violation(std::move(problem));
     if (options_.autoscaler) moves_.See(before, after, clock_.Now());
