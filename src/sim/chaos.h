@@ -45,6 +45,9 @@ struct ChaosOptions {
   // Pods of a namespace whose min is nearly the whole cluster, beside a tenant who borrows it and
   // does not want to give it back (ChaosTenant).
   bool hostile_tenant = false;
+  // One node more, whose agent's token is stolen (StolenNode). Pods that must not come to it are
+  // served all the while.
+  bool stolen_node = false;
 };
 
 struct ChaosReport {
@@ -68,6 +71,8 @@ struct ChaosReport {
   int allocated = 0;  // claims that got devices
   bool hostile_tenant = false;
   int reclaimed = 0;  // pods of the hostile tenant that were evicted
+  bool stolen_node = false;
+  int forged = 0;     // writes of the thief
   bool late = false;  // one of the violations: min of a quota was not met in time
   bool ok() const { return violations.empty(); }
 };

@@ -209,7 +209,7 @@ ViewModel Observe(sim::World& world, Time started) {
       model.gpus.push_back(ReadGpu(*machine, i, world.catalogue()));
     }
   }
-  const controllers::Partitioner* partitioner = world.partitioner();
+  const controllers::Partitioner* partitioner = world.controllers().partitioner();
   for (const auto& pod : world.Pods()) {
     if (pod->Finished()) {
       ++model.finished;
@@ -229,11 +229,12 @@ ViewModel Observe(sim::World& world, Time started) {
       model.decisions.push_back(RowOf(decision, started));
     }
   }
-  for (const sim::EvictionChecker::Eviction& eviction : world.evictions()) {
+  for (const sim::EvictionChecker::Eviction& eviction : world.checks().evictions().last()) {
     model.decisions.push_back(RowOf(eviction, started));
   }
-  if (world.autoscaler() != nullptr) {
-    for (const controllers::ScalingDecision& decision : world.autoscaler()->decisions()) {
+  if (world.controllers().autoscaler() != nullptr) {
+    for (const controllers::ScalingDecision& decision :
+         world.controllers().autoscaler()->decisions()) {
       model.decisions.push_back(RowOf(decision, started));
     }
   }

@@ -100,6 +100,10 @@ void AddChaos(CLI::App& simulate, Chosen& chosen) {
       ->excludes("--mps")
       ->excludes("--hybrid")
       ->excludes("--pools");
+  command
+      ->add_flag("--stolen-node", flags->options.stolen_node,
+                 "A thief writes all that the token of one node's agent may write")
+      ->excludes("--hostile-tenant");
   command->add_flag("-v,--verbose", flags->verbose, "Print every event");
   command->footer(
       "Examples:\n"

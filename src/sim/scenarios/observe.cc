@@ -196,10 +196,10 @@ std::optional<int> Count(const std::string& what, const std::optional<planning::
   if (what == "failed") return CountPhase(world, "Failed");
   if (what == "waiting") return CountPhase(world, "Pending");
   if (what == "recreated") return world.recreated();
-  if (what == "preempted") return world.preempted();
-  if (what == "evictions") return world.moves().evictions();
+  if (what == "preempted") return world.checks().evictions().evictions();
+  if (what == "evictions") return world.checks().moves().evictions();
   if (what == "placeholders") return CountPlaceholders(world);
-  if (what == "devices") return world.devices().allocated();
+  if (what == "devices") return world.checks().devices().allocated();
   if (what == "leaving") return CountLeaving(world);
   if (what.starts_with("pool ")) return CountOfPool(what, world);
   if (what == "used" || what == "free") return CountInstances(world, what);

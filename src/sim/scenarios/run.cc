@@ -110,7 +110,7 @@ class Run {
     auto ganged = controllers::WithGangs(std::move(pending), world_.Pods(), groups_,
                                          controllers::SliceReservations({}), options.now);
     options.gangs = std::move(ganged.gangs);
-    plan_ = planning::MakePlan(snapshot, ganged.pods, world_.framework(), options);
+    plan_ = planning::MakePlan(snapshot, ganged.pods, world_.controllers().framework(), options);
     planned_last_ = true;
   }
 
@@ -250,13 +250,13 @@ class Run {
         machine.Reboot();
         return Status::Ok();
       case Verb::kFailCreate:
-        machine.FailNext(device::SimAttempt::Kind::kCreate, operate.count);
+        machine.device_faults().FailNext(device::SimAttempt::Kind::kCreate, operate.count);
         return Status::Ok();
       case Verb::kFailReset:
-        machine.FailNext(device::SimAttempt::Kind::kReset, operate.count);
+        machine.device_faults().FailNext(device::SimAttempt::Kind::kReset, operate.count);
         return Status::Ok();
       default:
-        machine.FailNext(device::SimAttempt::Kind::kDestroy, operate.count);
+        machine.device_faults().FailNext(device::SimAttempt::Kind::kDestroy, operate.count);
         return Status::Ok();
     }
   }

@@ -152,7 +152,7 @@ class Search {
   Counts asked_;
 };
 
-int64_t HeldOf(const VirtualNode::RunningPod& pod, const std::string& resource) {
+int64_t HeldOf(const RunningPod& pod, const std::string& resource) {
   return std::ranges::count(pod.devices, resource, &kubelet::DeviceAssignment::resource);
 }
 

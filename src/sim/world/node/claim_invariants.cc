@@ -85,7 +85,7 @@ Problems CheckRunningClaims(const Machine& machine, kube::Client& client) {
   if (machine.driver() == nullptr || machine.kubelet().down()) return problems;
   const std::string& node = machine.kubelet().name();
   for (const auto& [uid, running] : machine.kubelet().pods()) {
-    const bool runs = running.stage == VirtualNode::Stage::kRunning && running.pod != nullptr;
+    const bool runs = running.stage == RunningPod::Stage::kRunning && running.pod != nullptr;
     if (!runs || !running.prepared) continue;  // not prepared: it has no claims, or has just ended
     // A pod that was deleted by force has lost its claims.
     const auto object = client.Get(kube::kPods, running.pod->meta.ns, running.pod->meta.name);

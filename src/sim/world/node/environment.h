@@ -10,6 +10,7 @@
 #include "sim/world/events/faults.h"
 #include "sim/world/events/log.h"
 #include "sim/world/events/queue.h"
+#include "sim/world/events/violations.h"
 #include "sim/world/events/world_clock.h"
 #include "sim/world/node/virtual_node.h"
 
@@ -24,7 +25,7 @@ struct Environment {
   Faults& faults;          // of controllers
   Faults& kubelet_faults;  // the same without crashes: the kubelet is part of the node
   Random& random;
-  std::vector<std::string>& violations;
+  Violations& violations;
 };
 
 }  // namespace nos::sim

@@ -57,7 +57,7 @@ int64_t AskedDevices(cluster::Pod pod, bool running, bool whole) {
   return asked;
 }
 
-void CheckPod(const NodeSpec& spec, const VirtualNode::RunningPod& pod,
+void CheckPod(const NodeSpec& spec, const RunningPod& pod,
               const std::map<std::string, std::string>& devices,
               std::map<std::string, std::string>& holders, Problems& problems) {
   const std::string& node = spec.name;
@@ -77,8 +77,8 @@ void CheckPod(const NodeSpec& spec, const VirtualNode::RunningPod& pod,
           fmt::format("{}: {} and {} hold the same {}", node, name, other->second, held.resource));
     }
   }
-  const bool running = pod.stage == VirtualNode::Stage::kRunning;
-  if (!running && pod.stage != VirtualNode::Stage::kAdmitted) return;
+  const bool running = pod.stage == RunningPod::Stage::kRunning;
+  if (!running && pod.stage != RunningPod::Stage::kAdmitted) return;
   const bool by_claim = spec.dra && !pod.pod->extended_claim.empty();
   const int64_t asked = by_claim ? 0 : AskedDevices(*pod.pod, running, spec.hybrid);
   if (static_cast<int64_t>(pod.devices.size()) != asked) {
@@ -98,9 +98,8 @@ void CheckClaims(const Machine& machine, const std::map<std::string, std::string
   }
 }
 
-void CheckRefusal(const Machine& machine, const VirtualNode::RunningPod& pod, Time now,
-                  Problems& problems) {
-  if (pod.refused != now || pod.pod == nullptr) return;
+void CheckRefusal(const Machine& machine, const RunningPod& pod, Time now, Problems& problems) {
+  if (pod.refused != now || pod.pod == nullptr || machine.kubelet().spec().forged) return;
   const auto disturbed = machine.LastDisturbance();
   if (disturbed && now - *disturbed <= kFaultsLinger) return;
   problems.push_back(fmt::format("{}: {} was sent here by a scheduler and refused: {}",
@@ -119,7 +118,7 @@ int64_t CountFree(const Machine& machine, const std::string& resource) {
 // The number of devices of the resource that the kubelet may allocate; with `held`, including those
 // already allocated.
 int64_t CountOffered(const Machine& machine, const std::string& resource, bool held) {
-  const auto& offered = machine.kubelet().offered();
+  const auto& offered = machine.kubelet().devices().offered();
   return std::count_if(offered.begin(), offered.end(), [&](const auto& device) {
     return device.resource == resource &&
            (held || machine.kubelet().Holder(device.device_id) == nullptr);
@@ -243,7 +242,7 @@ Problems CheckDestruction(const Machine& machine, const device::GpuInstance& ins
     return problems;
   }
   const std::string resource = SliceResource(instance.profile);
-  if (machine.kubelet().offered().contains({resource, instance.uuid})) {
+  if (machine.kubelet().devices().offered().contains({resource, instance.uuid})) {
     add("while the kubelet may hand it out");
   }
   const int64_t free = CountFree(machine, resource) - 1;

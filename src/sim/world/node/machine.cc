@@ -9,30 +9,6 @@
 #include "sim/world/node/invariants.h"
 
 namespace nos::sim {
-namespace {
-
-using device::SimAttempt;
-using device::SimFault;
-
-std::string Describe(const SimAttempt& attempt) {
-  switch (attempt.kind) {
-    case SimAttempt::Kind::kEnableMig:
-      return fmt::format("enable MIG on GPU {}", attempt.gpu);
-    case SimAttempt::Kind::kDisableMig:
-      return fmt::format("disable MIG on GPU {}", attempt.gpu);
-    case SimAttempt::Kind::kSetComputeMode:
-      return fmt::format("set the compute mode of GPU {}", attempt.gpu);
-    case SimAttempt::Kind::kReset:
-      return fmt::format("reset GPU {}", attempt.gpu);
-    default:
-      break;
-  }
-  const bool create = attempt.kind == SimAttempt::Kind::kCreate;
-  return fmt::format("{} {}@{} on GPU {}", create ? "create" : "destroy", attempt.profile,
-                     attempt.start, attempt.gpu);
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Machine>> Machine::Make(const NodeSpec& spec, const Environment& env,
                                                const MachineTimes& times) {
@@ -52,6 +28,7 @@ Machine::Machine(const NodeSpec& spec, const Environment& env, const MachineTime
                          env.log),
       agent_transport_("agent " + name_, env.api, env.faults, agent_life_, env.queue, env.clock,
                        env.log),
+      faults_(env, name_, agent_life_),
       kubelet_(std::make_unique<VirtualNode>(spec, kubelet_transport_, env.clock, env.log,
                                              env.random.Fork(), times.kubelet)) {
   std::vector<device::SimGpuSpec> gpus;
@@ -77,7 +54,7 @@ Machine::Machine(const NodeSpec& spec, const Environment& env, const MachineTime
 }
 
 void Machine::MakeAgent(bool shares) {
-  kubelet_->OnWithdrawal([this](const auto& device) { OnWithdrawal(device); });
+  kubelet_->devices().OnWithdrawal([this](const auto& device) { OnWithdrawal(device); });
   sockets_ =
       std::make_unique<FaultyKubelet>(*kubelet_, *kubelet_, env_.faults, agent_life_, env_.clock);
   agent_ = std::make_unique<Process>(
@@ -93,7 +70,7 @@ void Machine::MakeAgent(bool shares) {
                                                .parts = MigPartsHere()});
         if (shares) extras.health = &health_;
         extras.cgroups = kubelet_.get();
-        return std::make_unique<agent::Agent>(times_.agent, name_, env_.catalogue, *plain_,
+        return std::make_unique<agent::Agent>(times_.agent, name_, env_.catalogue, *layers_.plain,
                                               *sockets_, *sockets_, extras);
       },
       agent_transport_, reconcile::ForNode(name_), agent_life_, env_.clock, env_.log);
@@ -102,24 +79,24 @@ void Machine::MakeAgent(bool shares) {
 void Machine::MakeDriver() {
   driver_ = std::make_unique<ClaimDriver>(
       name_, *gpus_, models_, kubelet_transport_, env_.clock, env_.log,
-      [this](std::string problem) { Note({std::move(problem)}); });
+      [this](std::string problem) { env_.violations.Add(std::move(problem)); });
   kubelet_->SetClaimDriver(driver_.get());
 }
 
 // The agent keeps its state of shares only in memory, so a new agent starts without any.
 void Machine::MakeShares() {
-  plain_.reset();
-  shares_.reset();
-  parts_ = std::make_unique<WatchedParts>(*gpus_, env_.catalogue, MigPartsHere(), Hooks());
-  shares_ = std::make_unique<WatchedShares>(
-      *parts_, device::MpsGpusOptions{.most_shares = kubelet_->spec().most_shares}, Hooks());
-  plain_ = std::make_unique<WatchedPlain>(*shares_, Hooks());
+  layers_.plain.reset();
+  layers_.shares.reset();
+  layers_.parts = std::make_unique<WatchedParts>(*gpus_, env_.catalogue, MigPartsHere(), Hooks());
+  layers_.shares = std::make_unique<WatchedShares>(
+      *layers_.parts, device::MpsGpusOptions{.most_shares = kubelet_->spec().most_shares}, Hooks());
+  layers_.plain = std::make_unique<WatchedPlain>(*layers_.shares, Hooks());
   if (initial_shares_.empty()) return;
   for (size_t i = 0; i < models_.size(); ++i) {
     // already in that mode; registers the GPU
-    if (IsShared(i)) (void)shares_->EnableMps(static_cast<int>(i));
+    if (IsShared(i)) (void)layers_.shares->EnableMps(static_cast<int>(i));
   }
-  (void)shares_->Adopt(initial_shares_);
+  (void)layers_.shares->Adopt(initial_shares_);
   initial_shares_.clear();
 }
 
@@ -192,9 +169,9 @@ std::vector<device::GpuInstance> Machine::Instances(size_t gpu) const {
   if (!IsShared(gpu) && !IsPlain(gpu)) return MigInstances(gpu);
   std::vector<device::GpuInstance> instances;
   if (IsShared(gpu)) {
-    if (shares_ != nullptr) instances = shares_->SharesOn(index);
-  } else if (plain_ != nullptr) {
-    instances = plain_->InstancesOn(gpus_->Info(index).uuid);
+    if (layers_.shares != nullptr) instances = layers_.shares->SharesOn(index);
+  } else if (layers_.plain != nullptr) {
+    instances = layers_.plain->InstancesOn(gpus_->Info(index).uuid);
   }
   AddHeld(gpu, instances);
   return instances;
@@ -204,8 +181,8 @@ std::vector<device::GpuInstance> Machine::Instances(size_t gpu) const {
 std::vector<device::GpuInstance> Machine::MigInstances(size_t gpu) const {
   const int index = static_cast<int>(gpu);
   std::map<std::string, std::vector<device::GpuInstance>> parts;
-  if (parts_ != nullptr) {
-    for (device::GpuInstance& part : parts_->PartsOn(index)) {
+  if (layers_.parts != nullptr) {
+    for (device::GpuInstance& part : layers_.parts->PartsOn(index)) {
       parts[part.part_of].push_back(std::move(part));
     }
   }
@@ -255,8 +232,8 @@ void Machine::AddHeld(size_t gpu, std::vector<device::GpuInstance>& instances) c
 }
 
 device::Backend* Machine::backend() {
-  if (plain_ == nullptr) return gpus_.get();
-  return plain_.get();
+  if (layers_.plain == nullptr) return gpus_.get();
+  return layers_.plain.get();
 }
 
 // True if a pod holds the whole GPU, or a share or time slice of it.
@@ -271,7 +248,7 @@ bool Machine::IsBusy(const std::string& uuid) const {
 
 device::SimHooks Machine::Hooks() {
   return {.spend = [this](Duration time) { agent_->Spend(time); },
-          .fault = [this](const SimAttempt& attempt) { return DrawFault(attempt); },
+          .fault = [this](const auto& attempt) { return faults_.DrawForAgent(attempt); },
           .held = {},
           .busy = [this](const std::string& uuid) { return IsBusy(uuid); },
           .on_destroy = [this](const device::GpuInstance& instance) { OnDestroy(instance); },
@@ -280,79 +257,39 @@ device::SimHooks Machine::Hooks() {
 
 device::SimHooks Machine::DriverHooks() {
   return {.spend = [this](Duration time) { driver_->Spend(time); },
-          .fault =
-              [this](const SimAttempt& attempt) {
-                const bool create = attempt.kind == SimAttempt::Kind::kCreate;
-                const bool destroy = attempt.kind == SimAttempt::Kind::kDestroy;
-                int& fail = create ? fail_creates_ : fail_destroys_;
-                const FaultRates& rates = env_.kubelet_faults.rates();
-                const bool asked = (create || destroy) && fail > 0;
-                if (asked) --fail;
-                const bool fails = asked ||
-                                   (create && env_.kubelet_faults.Strike(rates.create_failed)) ||
-                                   (destroy && env_.kubelet_faults.Strike(rates.destroy_in_use));
-                env_.log.Note(driver_->name(), (fails ? "fault: " : "") + Describe(attempt));
-                if (!fails) return SimFault::kNone;
-                return create ? SimFault::kFails : SimFault::kBusy;
-              },
+          .fault = [this](const auto& attempt) { return faults_.DrawForDriver(attempt); },
           .held = {},
           .busy = [this](const std::string& uuid) { return driver_->Holds(uuid); },
           .on_destroy = {},
           .on_reset = {}};
 }
 
-SimFault Machine::DrawFault(const SimAttempt& attempt) {
-  const FaultRates& rates = env_.faults.rates();
-  if (!agent_life_.alive) return SimFault::kFails;  // a dead process calls nothing
-  if (attempt.kind == SimAttempt::Kind::kTakeBack) return SimFault::kNone;
-  const bool create = attempt.kind == SimAttempt::Kind::kCreate;
-  const bool destroy = attempt.kind == SimAttempt::Kind::kDestroy;
-  SimFault fault = SimFault::kNone;
-  int& fail = create ? fail_creates_ : fail_destroys_;
-  if (attempt.kind == SimAttempt::Kind::kReset && fail_resets_ > 0) {
-    --fail_resets_;
-    fault = SimFault::kBusy;
-  } else if ((create || destroy) && fail > 0) {
-    --fail;
-    fault = create ? SimFault::kFails : SimFault::kBusy;
-  } else if (env_.faults.Strike(rates.crash)) {
-    fault = env_.random.Chance(0.5) ? SimFault::kCrashBetween : SimFault::kFails;
-    agent_life_.alive = false;
-  } else if (create && env_.faults.Strike(rates.create_failed)) {
-    fault = env_.random.Chance(0.5) ? SimFault::kFails : SimFault::kTimeout;
-  } else if ((destroy || attempt.kind == SimAttempt::Kind::kReset) &&
-             env_.faults.Strike(rates.destroy_in_use)) {
-    fault = SimFault::kBusy;
-  }
-  const bool noted = fault != SimFault::kNone;
-  env_.log.Note("agent " + name_, (noted ? "fault: " : "") + Describe(attempt));
-  return fault;
-}
-
 void Machine::OnDestroy(const device::GpuInstance& instance) {
-  Note(CheckDestruction(*this, instance, TruthNow()));
+  env_.violations.Add(CheckDestruction(*this, instance, TruthNow()));
 }
 
 // The real driver refuses a reset only if a process runs on the GPU.
 void Machine::OnReset(const std::string& uuid) {
-  if (IsBusy(uuid)) Note({fmt::format("{}: {} is reset while a pod has it", name_, uuid)});
+  if (!IsBusy(uuid)) return;
+  env_.violations.Add(fmt::format("{}: {} is reset while a pod has it", name_, uuid));
 }
 
 void Machine::OnWithdrawal(const kubelet::OfferedDevice& device) {
-  Note(CheckWithdrawal(*this, device, TruthNow()));
+  env_.violations.Add(CheckWithdrawal(*this, device, TruthNow()));
 }
 
 ApiTruth Machine::TruthNow() const {
+  if (kubelet_->spec().forged) return {};
   kube::Client client(env_.api);
   Result<ApiTruth> truth = TruthOf(client, name_);
   return truth.ok() ? std::move(truth).value() : ApiTruth();
 }
 
-void Machine::Note(std::vector<std::string> problems) {
-  for (std::string& problem : problems) {
-    env_.log.Note("VIOLATION", problem);
-    env_.violations.push_back(std::move(problem));
-  }
+std::vector<Actor*> Machine::Actors() {
+  std::vector<Actor*> actors = {kubelet_.get()};
+  if (agent_ != nullptr) actors.push_back(agent_.get());
+  if (driver_ != nullptr) actors.push_back(driver_.get());
+  return actors;
 }
 
 std::optional<Time> Machine::LastDisturbance() const {
@@ -394,14 +331,6 @@ void Machine::RestoreDaemon(int gpu) {
   env_.log.Note(name_, fmt::format("has the MPS daemon of GPU {} again", gpu));
   lost_daemons_.erase(gpu);
   health_.Clear(gpu, device::HealthCondition::Kind::kMps);
-}
-
-void Machine::FailNext(SimAttempt::Kind kind, int count) {
-  if (kind == SimAttempt::Kind::kReset) {
-    fail_resets_ += count;
-  } else {
-    (kind == SimAttempt::Kind::kCreate ? fail_creates_ : fail_destroys_) += count;
-  }
 }
 
 }  // namespace nos::sim

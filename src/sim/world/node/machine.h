@@ -15,6 +15,7 @@
 
 #include "sim/world/events/process.h"
 #include "sim/world/node/claim_driver.h"
+#include "sim/world/node/device_faults.h"
 #include "sim/world/node/environment.h"
 #include "sim/world/node/faulty_kubelet.h"
 #include "sim/world/node/faulty_transport.h"
@@ -80,8 +81,9 @@ class Machine {
   bool ServesShares(int gpu) const {
     return !lost_gpus_.contains(gpu) && !lost_daemons_.contains(gpu);
   }
-  // The next device operations of this kind fail.
-  void FailNext(device::SimAttempt::Kind kind, int count);
+  DeviceFaults& device_faults() { return faults_; }
+  // Kubelet, agent and driver, as far as there are such.
+  std::vector<Actor*> Actors();
 
  private:
   Machine(const NodeSpec& spec, const Environment& env, const MachineTimes& times);
@@ -98,31 +100,34 @@ class Machine {
   void AddHeld(size_t gpu, std::vector<device::GpuInstance>& instances) const;
   bool IsBusy(const std::string& uuid) const;
   device::SimHooks Hooks();
-  device::SimFault DrawFault(const device::SimAttempt& attempt);
   void OnDestroy(const device::GpuInstance& instance);
   void OnReset(const std::string& uuid);
   void OnWithdrawal(const kubelet::OfferedDevice& device);
-  // The API server's objects for this node now; empty if it was deleted.
+  // The API server's objects for this node now; empty if it was deleted or is forged.
   ApiTruth TruthNow() const;
-  void Note(std::vector<std::string> problems);
+
+  // The agent's view of the GPUs, one layer above the other. Null before the first agent.
+  struct Layers {
+    std::unique_ptr<WatchedParts> parts;
+    std::unique_ptr<WatchedShares> shares;
+    std::unique_ptr<WatchedPlain> plain;
+  };
 
   std::string name_;
   Environment env_;
   MachineTimes times_;
   Life kubelet_life_, agent_life_;
   FaultyTransport kubelet_transport_, agent_transport_;
+  DeviceFaults faults_;
   std::vector<const gpu::Model*> models_;
   std::unique_ptr<VirtualNode> kubelet_;
   std::unique_ptr<device::SimGpus> gpus_;
-  std::unique_ptr<WatchedParts> parts_;      // of the last agent; null before the first
-  std::unique_ptr<WatchedShares> shares_;    // as parts_
-  std::unique_ptr<WatchedPlain> plain_;      // as parts_
+  Layers layers_;                            // of the last agent
   std::vector<std::string> initial_shares_;  // ids; empty once an agent has adopted them
   device::GpuHealth health_;
   std::unique_ptr<FaultyKubelet> sockets_;
   std::unique_ptr<Process> agent_;
   std::unique_ptr<ClaimDriver> driver_;
-  int fail_creates_ = 0, fail_destroys_ = 0, fail_resets_ = 0;
   std::map<int, Time> lost_gpus_;
   std::set<int> lost_daemons_;
   std::optional<Time> disturbed_;  // last reboot, or last loss or return of a GPU or daemon

@@ -9,8 +9,6 @@
 namespace nos::sim {
 namespace {
 
-bool IsDeviceResource(std::string_view name) { return name.find('/') != std::string_view::npos; }
-
 // "3x nvidia.com/mig-1g.5gb".
 std::string Summary(const std::vector<kubelet::DeviceAssignment>& devices) {
   std::map<std::string, int> counts;
@@ -32,7 +30,7 @@ VirtualNode::VirtualNode(NodeSpec spec, kube::Transport& transport, const Clock&
       client_(transport),
       clock_(clock),
       log_(log),
-      random_(random),
+      devices_(spec_.dra, random),
       times_(times) {
   StartKubelet();
 }
@@ -41,7 +39,7 @@ void VirtualNode::StartKubelet() {
   ready_since_ = clock_.Now();
   pods_.clear();
   changes_.clear();
-  offered_.clear();
+  devices_.Forget();
   claims_.Forget();
   kube::ReflectorOptions options;
   options.field_selector = "spec.nodeName=" + spec_.name;
@@ -125,9 +123,9 @@ void VirtualNode::Admit(const PodPtr& pod) {
     entry.remove_object = true;
     return;
   }
-  std::optional<Refusal> refusal = CheckResources(*pod);
+  std::optional<AdmissionRefusal> refusal = CheckResources(*pod);
   if (!refusal) {
-    refusal = TakeDevices(*pod, entry.devices);
+    refusal = devices_.Allocate(*pod, pods_, entry.devices);
     // Binding sets this condition. A pod created with a node name was not sent by a scheduler.
     if (refusal && pod->FindCondition("PodScheduled") != nullptr) entry.refused = clock_.Now();
   }
@@ -147,7 +145,7 @@ void VirtualNode::Admit(const PodPtr& pod) {
   log_.Note(name(), fmt::format("admits {}{}", pod->Key(), Summary(entry.devices)));
 }
 
-std::optional<VirtualNode::Refusal> VirtualNode::CheckResources(const cluster::Pod& pod) const {
+std::optional<AdmissionRefusal> VirtualNode::CheckResources(const cluster::Pod& pod) const {
   Quantity cpu = spec_.cpu, memory = spec_.memory;
   int slots = spec_.max_pods;
   const auto take = [&](const cluster::Pod& taker) {
@@ -164,8 +162,8 @@ std::optional<VirtualNode::Refusal> VirtualNode::CheckResources(const cluster::P
     if (active && uid != pod.meta.uid) take(*other.pod);
   }
   const auto out_of = [](std::string_view what) {
-    return Refusal{fmt::format("OutOf{}", what),
-                   fmt::format("Node didn't have enough resource: {}", what)};
+    return AdmissionRefusal{fmt::format("OutOf{}", what),
+                            fmt::format("Node didn't have enough resource: {}", what)};
   };
   if (cpu < Quantity()) return out_of("cpu");
   if (memory < Quantity()) return out_of("memory");
@@ -173,70 +171,7 @@ std::optional<VirtualNode::Refusal> VirtualNode::CheckResources(const cluster::P
   return std::nullopt;
 }
 
-std::optional<VirtualNode::Refusal> VirtualNode::TakeDevices(const cluster::Pod& pod,
-                                                             Devices& taken) {
-  Devices mine;
-  for (const auto& [resource, amount] : cluster::PodRequests(pod)) {
-    // The kubelet leaves resources to a claim that no device plugin of the node has.
-    if (!IsDeviceResource(resource) || (spec_.dra && !pod.extended_claim.empty())) continue;
-    const std::vector<std::string> free = FreeDevices(pod, resource);
-    const auto wanted = static_cast<size_t>(std::max<int64_t>(0, amount.Value()));
-    if (free.size() < wanted) {
-      return Refusal{"UnexpectedAdmissionError",
-                     fmt::format("Allocate failed due to requested number of devices unavailable "
-                                 "for {}. Requested: {}, Available: {}, which is unexpected",
-                                 resource, wanted, free.size())};
-    }
-    const auto last = free.begin() + static_cast<std::ptrdiff_t>(wanted);
-    const auto used = std::find_if(free.begin(), last, [&](const auto& id) { return IsInUse(id); });
-    if (used != last) {
-      return Refusal{
-          "UnexpectedAdmissionError",
-          fmt::format("Allocate failed due to rpc error: device {} of {} is still in use, "
-                      "which is unexpected",
-                      *used, resource)};
-    }
-    AssignToContainers(pod, resource, {free.begin(), last}, mine);
-  }
-  taken = std::move(mine);
-  return std::nullopt;
-}
-
-// In random order, because the kubelet guarantees none.
-std::vector<std::string> VirtualNode::FreeDevices(const cluster::Pod& pod,
-                                                  std::string_view resource) {
-  const auto pinned = pinned_.find(pod.Key());
-  std::vector<std::string> free;
-  for (const auto& device : offered_) {
-    if (device.resource != resource || !device.healthy) continue;
-    if (IsAllocated(device.device_id)) continue;
-    const bool wanted = pinned == pinned_.end() ||
-                        std::count(pinned->second.begin(), pinned->second.end(), device.device_id);
-    if (wanted) free.push_back(device.device_id);
-  }
-  random_.Shuffle(free);
-  std::ranges::stable_partition(free,
-                                [&](const std::string& id) { return !avoided_.contains(id); });
-  return free;
-}
-
-// A user that runs according to the kubelet is no reason: it would not be given away.
-bool VirtualNode::IsInUse(const std::string& device_id) const {
-  const auto user = avoided_.find(device_id);
-  if (user == avoided_.end()) return false;
-  const auto pod = pods_.find(user->second);
-  return pod != pods_.end() && pod->second.stage != Stage::kFinished;
-}
-
-bool VirtualNode::IsAllocated(std::string_view device_id) const {
-  return std::ranges::any_of(pods_, [&](const auto& entry) {
-    const RunningPod& pod = entry.second;
-    return pod.pod != nullptr &&
-           std::ranges::count(pod.devices, device_id, &kubelet::DeviceAssignment::device_id) > 0;
-  });
-}
-
-const VirtualNode::RunningPod* VirtualNode::Holder(std::string_view device_id) const {
+const RunningPod* VirtualNode::Holder(std::string_view device_id) const {
   for (const auto& [uid, pod] : pods_) {
     for (const auto& device : pod.devices) {
       if (device.device_id == device_id) return &pod;
@@ -245,7 +180,7 @@ const VirtualNode::RunningPod* VirtualNode::Holder(std::string_view device_id) c
   return nullptr;
 }
 
-const VirtualNode::RunningPod* VirtualNode::ClaimHolder(std::string_view uuid) const {
+const RunningPod* VirtualNode::ClaimHolder(std::string_view uuid) const {
   for (const auto& [uid, pod] : pods_) {
     if (claims_.HasDevice(uid, uuid)) return &pod;
   }
@@ -335,24 +270,16 @@ void VirtualNode::StartContainers(RunningPod& pod) {
 
 Status VirtualNode::Offer(const std::vector<kubelet::OfferedDevice>& devices) {
   if (down_until_ || removed_) return {Code::kUnavailable, "the kubelet is not running"};
-  std::set<kubelet::OfferedDevice> offer(devices.begin(), devices.end());
-  if (offer == offered_) return Status::Ok();
-  offered_.swap(offer);
-  for (const auto& device : offered_) ever_offered_.insert(device.resource);
-  if (registered_) {
+  if (devices_.Offer(devices) && registered_) {
     const auto syncs = (clock_.Now() - ready_since_) / times_.sync;
     status_at_ = std::min(status_at_, ready_since_ + (syncs + 1) * times_.sync);
-  }
-  if (on_withdrawal_ == nullptr) return Status::Ok();
-  for (const auto& device : offer) {
-    if (device.healthy && !offered_.contains(device)) on_withdrawal_(device);
   }
   return Status::Ok();
 }
 
 Result<std::vector<kubelet::DeviceAssignment>> VirtualNode::List() {
   if (down_until_ || removed_) return Status(Code::kUnavailable, "the kubelet is not running");
-  Devices held;
+  std::vector<kubelet::DeviceAssignment> held;
   for (const auto& [uid, pod] : pods_) {
     if (pod.pod == nullptr) continue;
     for (const auto& device : pod.devices) {
@@ -379,7 +306,7 @@ Result<std::vector<kubelet::ClaimAssignment>> VirtualNode::ListClaims() {
 
 Result<std::vector<kubelet::OfferedDevice>> VirtualNode::Allocatable() {
   if (down_until_ || removed_) return Status(Code::kUnavailable, "the kubelet is not running");
-  std::vector<kubelet::OfferedDevice> healthy(offered_.begin(), offered_.end());
+  std::vector<kubelet::OfferedDevice> healthy(devices_.offered().begin(), devices_.offered().end());
   std::erase_if(healthy, [](const auto& device) { return !device.healthy; });
   return healthy;
 }
@@ -412,7 +339,7 @@ void VirtualNode::Remove() {
   removed_ = true;
   pods_.clear();
   changes_.clear();
-  offered_.clear();
+  devices_.Forget();
   log_.Note(name(), "is gone");
 }
 

@@ -32,11 +32,9 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,7 +49,8 @@
 #include "sim/world/events/actor.h"
 #include "sim/world/events/log.h"
 #include "sim/world/node/claim_manager.h"
-#include "sim/world/node/pod_status.h"
+#include "sim/world/node/device_manager.h"
+#include "sim/world/node/running_pod.h"
 
 namespace nos::sim {
 
@@ -72,22 +71,6 @@ class VirtualNode final : public Actor,
                           public kubelet::PodResources,
                           public kubelet::PodCgroups {
  public:
-  enum class Stage { kAdmitted, kRunning, kStopping, kFinished };
-  struct RunningPod {
-    std::shared_ptr<const cluster::Pod> pod;
-    Stage stage = Stage::kAdmitted;
-    Time admitted{};
-    std::vector<kubelet::DeviceAssignment> devices;  // empty once stopped
-    std::vector<std::string> ending;                 // init containers; empty once they have ended
-    bool prepared = false;                           // its claims, if it has any
-    PodStatusInput status;
-    std::optional<Time> next;  // end of the stage
-    // Time of a refusal for lack of devices although a scheduler had sent the pod.
-    std::optional<Time> refused;
-    bool write_status = false;
-    bool remove_object = false;
-  };
-
   // Registers the node at the first step. The references must outlive the object.
   VirtualNode(NodeSpec spec, kube::Transport& transport, const Clock& clock, EventLog& log,
               Random random, KubeletTimes times = {});
@@ -100,7 +83,7 @@ class VirtualNode final : public Actor,
   Result<std::vector<kubelet::DeviceAssignment>> List() override;
   Result<std::vector<kubelet::ClaimAssignment>> ListClaims() override;
   Result<std::vector<kubelet::OfferedDevice>> Allocatable() override;
-  void Avoid(const std::map<std::string, std::string>& users) override { avoided_ = users; }
+  void Avoid(const std::map<std::string, std::string>& users) override { devices_.Avoid(users); }
   Result<std::map<std::string, bool>> Read() override;
 
   // Stops everything at once; the node answers again after KubeletTimes::boot.
@@ -110,23 +93,16 @@ class VirtualNode final : public Actor,
   void Remove();
   bool removed() const { return removed_; }
 
-  // The pod ("ns/name") gets exactly these devices at admission. For the initial state of a scene.
-  void Pin(const std::string& pod, std::vector<std::string> device_ids) {
-    pinned_[pod] = std::move(device_ids);
-  }
+  // For the initial state of a scene (Pin), and for checkers.
+  DeviceManager& devices() { return devices_; }
+  const DeviceManager& devices() const { return devices_; }
 
   // The driver that serves claims here; it must outlive the object.
   void SetClaimDriver(ClaimDriver* driver) { claims_.SetDriver(driver); }
 
   const NodeSpec& spec() const { return spec_; }
-  // By uid. The pods that really run here, whatever the API server has recorded so far.
-  const std::map<std::string, RunningPod>& pods() const { return pods_; }
-  // The devices that may be allocated, including those already held.
-  const std::set<kubelet::OfferedDevice>& offered() const { return offered_; }
-  // Called with each device at the moment when it is withdrawn.
-  void OnWithdrawal(std::function<void(const kubelet::OfferedDevice&)> call) {
-    on_withdrawal_ = std::move(call);
-  }
+  // The pods that really run here, whatever the API server has recorded so far.
+  const RunningPods& pods() const { return pods_; }
   // The pod whose containers have a device, whatever the kubelet takes for free; null if none.
   const RunningPod* Holder(std::string_view device_id) const;
   // A pod that has the device through a claim; null if none.
@@ -134,9 +110,7 @@ class VirtualNode final : public Actor,
 
  private:
   using PodPtr = std::shared_ptr<const cluster::Pod>;
-  using Devices = std::vector<kubelet::DeviceAssignment>;
-  // Reason and message.
-  using Refusal = std::pair<std::string, std::string>;
+  using Stage = RunningPod::Stage;
 
   void StartKubelet();
   bool BootIfDue();
@@ -144,12 +118,7 @@ class VirtualNode final : public Actor,
   void OnPod(const PodPtr& pod);
   void OnGone(const std::string& uid);
   void Admit(const PodPtr& pod);
-  std::optional<Refusal> CheckResources(const cluster::Pod& pod) const;
-  // All or none.
-  std::optional<Refusal> TakeDevices(const cluster::Pod& pod, Devices& taken);
-  bool IsAllocated(std::string_view device_id) const;
-  bool IsInUse(const std::string& device_id) const;
-  std::vector<std::string> FreeDevices(const cluster::Pod& pod, std::string_view resource);
+  std::optional<AdmissionRefusal> CheckResources(const cluster::Pod& pod) const;
   void Stop(RunningPod& pod);
   bool Advance();
   void EndStage(const std::string& uid, RunningPod& pod);
@@ -166,17 +135,11 @@ class VirtualNode final : public Actor,
   ClaimManager claims_{client_};
   const Clock& clock_;
   EventLog& log_;
-  Random random_;
+  DeviceManager devices_;
   KubeletTimes times_;
   std::unique_ptr<kube::Cache<cluster::Pod>> cache_;
   std::deque<std::pair<PodPtr, PodPtr>> changes_;  // before, after
-  std::map<std::string, RunningPod> pods_;
-  std::set<kubelet::OfferedDevice> offered_;
-  std::set<std::string> ever_offered_;  // resources
-  // The users of devices that the plugin named last (DevicePlugin::Avoid).
-  std::map<std::string, std::string> avoided_;
-  std::function<void(const kubelet::OfferedDevice&)> on_withdrawal_;
-  std::map<std::string, std::vector<std::string>> pinned_;
+  RunningPods pods_;
   bool registered_ = false, removed_ = false;
   std::optional<Time> down_until_;
   std::string uid_;  // of the node object, once written

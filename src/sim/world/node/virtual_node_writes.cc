@@ -32,15 +32,9 @@ Status VirtualNode::WriteNode() {
     if (!created.ok() && created.code() != Code::kAlreadyExists) return created;
     registered_ = true;
   }
-  std::map<std::string, DeviceCount> devices;
-  for (const std::string& resource : ever_offered_) devices[resource] = {};
-  for (const auto& device : offered_) {
-    ++devices[device.resource].all;
-    devices[device.resource].healthy += device.healthy ? 1 : 0;
-  }
   const auto written =
       client_.Patch(kube::kNodes, "", spec_.name, kube::PatchType::kMerge,
-                    NodeStatusPatch(spec_, devices, clock_.Now(), ready_since_), "status");
+                    NodeStatusPatch(spec_, devices_.Count(), clock_.Now(), ready_since_), "status");
   if (written.status().code() == Code::kNotFound) {
     Remove();  // the node object was deleted
     return Status::Ok();

@@ -32,24 +32,13 @@ std::optional<device::GpuInstance> FindInstance(const Machine& machine, size_t g
   return std::nullopt;
 }
 
-}  // namespace
-
-Status World::Boot() {
-  for (int tick = 0; tick < kPatience && !Registered(); ++tick) RunFor(kTick);
-  if (!Registered()) return {Code::kDeadline, "the nodes' agents do not report"};
-  CreateHolders();
-  for (int tick = 0; tick < kPatience && !HoldersRun(); ++tick) RunFor(kTick);
-  if (!HoldersRun()) return {Code::kDeadline, "the pods on used instances do not start"};
-  return Status::Ok();
-}
-
 // True if every node is registered and every agent has reported all its GPUs.
-bool World::Registered() {
+bool AllRegistered(World& world) {
   size_t registered = 0;
-  for (const auto& node : Nodes()) {
-    const Machine* machine = FindMachine(node->meta.name);
+  for (const auto& node : world.Nodes()) {
+    const Machine* machine = world.FindMachine(node->meta.name);
     if (machine == nullptr) continue;
-    const auto gpus = cluster::ReadNodeGpus(*node, catalogue_).gpus;
+    const auto gpus = cluster::ReadNodeGpus(*node, world.catalogue()).gpus;
     const NodeSpec& spec = machine->kubelet().spec();
     // Only the agent's report shows that a GPU is shared.
     const bool silent = ((spec.mps || spec.hybrid) && gpus.empty()) ||
@@ -57,12 +46,12 @@ bool World::Registered() {
     const bool announced = machine->driver() == nullptr || machine->driver()->announced();
     if (announced && (machine->gpus() == nullptr || !spec.managed || !silent)) ++registered;
   }
-  return registered >= machines_.size();
+  return registered >= world.machines().size();
 }
 
 // Creates one pod per pod name and node, and pins it to the devices of its instances.
-void World::CreateHolders() {
-  for (const auto& [name, machine] : machines_) {
+void CreateHolders(World& world) {
+  for (const auto& [name, machine] : world.machines()) {
     const NodeSpec& spec = machine->kubelet().spec();
     std::map<std::string, PodSpec> pods;
     std::map<std::string, std::vector<std::string>> devices;
@@ -80,28 +69,40 @@ void World::CreateHolders() {
       }
     }
     for (const auto& [pod, pod_spec] : pods) {
-      machine->kubelet().Pin(pod_spec.ns + "/" + pod, devices[pod]);
-      Submit(pod_spec, Now());
+      machine->kubelet().devices().Pin(pod_spec.ns + "/" + pod, devices[pod]);
+      world.Submit(pod_spec, world.Now());
     }
   }
 }
 
-bool World::HoldersRun() {
-  for (const auto& pod : Pods()) {
+bool HoldersRun(World& world) {
+  for (const auto& pod : world.Pods()) {
     if (!pod->node_name.empty() && pod->phase == "Pending") return false;
   }
   // Waits until the agents' reports show it, too.
-  for (const auto& node : Nodes()) {
-    const Machine* machine = FindMachine(node->meta.name);
+  for (const auto& node : world.Nodes()) {
+    const Machine* machine = world.FindMachine(node->meta.name);
     if (machine == nullptr) continue;
     size_t used = 0, held = 0;
-    for (const auto& gpu : cluster::ReadNodeGpus(*node, catalogue_).gpus) {
+    for (const auto& gpu : cluster::ReadNodeGpus(*node, world.catalogue()).gpus) {
       for (const auto& instance : gpu.instances) used += instance.used ? 1 : 0;
     }
     for (const auto& [uid, running] : machine->kubelet().pods()) held += running.devices.size();
     if (used != held) return false;
   }
-  return queue_.size() == 0 || !queue_.Due(Now());
+  const std::optional<Time> next = world.NextTime();
+  return !next || *next > world.Now();
+}
+
+}  // namespace
+
+Status World::Boot() {
+  for (int tick = 0; tick < kPatience && !AllRegistered(*this); ++tick) RunFor(kTick);
+  if (!AllRegistered(*this)) return {Code::kDeadline, "the nodes' agents do not report"};
+  CreateHolders(*this);
+  for (int tick = 0; tick < kPatience && !HoldersRun(*this); ++tick) RunFor(kTick);
+  if (!HoldersRun(*this)) return {Code::kDeadline, "the pods on used instances do not start"};
+  return Status::Ok();
 }
 
 }  // namespace nos::sim

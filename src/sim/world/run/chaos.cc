@@ -3,19 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "cluster/annotations.h"
 #include "sim/workload.h"
 #include "sim/world.h"
-#include "sim/world/checks/satisfiable.h"
 #include "sim/world/node/invariants.h"
 #include "sim/world/run/chaos_claims.h"
 #include "sim/world/run/chaos_pools.h"
+#include "sim/world/run/chaos_progress.h"
 #include "sim/world/run/chaos_quotas.h"
+#include "sim/world/run/chaos_stolen_node.h"
 #include "sim/world/run/chaos_tenant.h"
 
 namespace nos::sim {
@@ -29,11 +27,10 @@ constexpr size_t kShownEvents = 60;
 constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417, kRivals = 0x217a1,
                    kGone = 0x607e, kGangs = 0x6a465, kBudgets = 0xb0d6e7, kTaints = 0x7a1275,
                    kQuotas = 0x90074, kShares = 0x5a4e5, kDaemons = 0xdae705, kResets = 0x4e5e7,
-                   kPools = 0x90015, kDeletions = 0xde1e7e, kClaims = 0xc1a125, kTenant = 0x7e4a47;
-// How long the hostile tenant goes on after the faults.
-constexpr Duration kHostileFor = std::chrono::minutes(15);
-// Longer, because placeholders come and go, drains take time, and pools back off.
-constexpr Duration kPoolsBound = std::chrono::minutes(15);
+                   kPools = 0x90015, kDeletions = 0xde1e7e, kClaims = 0xc1a125, kTenant = 0x7e4a47,
+                   kThief = 0x7417f;
+// How long the hostile tenant, and the thief of a node's token, go on after the faults.
+constexpr Duration kHostileFor = std::chrono::minutes(15), kThiefFor = std::chrono::minutes(8);
 const kube::Resource kDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
                                         "PodDisruptionBudget", true};
 
@@ -110,6 +107,7 @@ class Chaos {
     report_.pools = options.pools;
     report_.claims = options.claims;
     report_.hostile_tenant = options.hostile_tenant;
+    report_.stolen_node = options.stolen_node;
     if (options_.on_event) {
       world_.log().SetSink(options_.on_event);
     }
@@ -126,24 +124,26 @@ class Chaos {
       Note(quotas_.Add(options_.faults_last));
     }
     if (options_.claims) Note(claims_.Add(options_.faults_last));
+    if (options_.stolen_node) AddStolenNode();
     AddPods();
     AddBudget();
     // 2. Run with faults. The world checks its invariants after every step.
     world_.StartControllers();
+    if (options_.stolen_node) stolen_.Start(EndOfHostility());
     world_.RunUntil(start_ + options_.faults_last);
-    if (options_.hostile_tenant) {
-      RunWithTenant();
+    if (options_.hostile_tenant || options_.stolen_node) {
+      options_.hostile_tenant ? RunWithTenant() : RunWithStolenNode();
       Finish();
       return std::move(report_);
     }
     // 3. Run without faults until every pod that can run does, and check for progress meanwhile.
-    last_bind_ = world_.Now();
-    while (report_.violations.empty() && world_.violations().empty() && !AtRest()) {
+    progress_.Begin();
+    while (report_.violations.empty() && world_.violations().empty() && !progress_.AtRest()) {
       world_.RunFor(kProbe);
-      CheckProgress();
+      if (auto problem = progress_.Check()) report_.violations.push_back(*std::move(problem));
       if (world_.Now() - start_ > options_.faults_last + kMaxSettleTime) {
         report_.violations.push_back("the cluster does not come to rest");
-        for (std::string& why : Restless(world_.Pods())) {
+        for (std::string& why : progress_.Restless(world_.Pods())) {
           report_.violations.push_back(std::move(why));
         }
       }
@@ -155,46 +155,45 @@ class Chaos {
  private:
   // Nearly the whole cluster is the min of one namespace, and another borrows it.
   void AddTenant() {
-    Note(quotas_.AddFixed(ChaosTenant::Quotas(memory_ * 9 / 10, cpu_)));
+    Note(quotas_.AddFixed(ChaosTenant::Quotas(size_.memory * 9 / 10, size_.cpu)));
     Note(DefinePodGroups(client_));
-    Note(tenant_.Start(models_, world_.Now() + options_.faults_last + kHostileFor));
+    Note(tenant_.Start(models_, EndOfHostility()));
+  }
+
+  Time EndOfHostility() const {
+    return start_ + options_.faults_last + (options_.stolen_node ? kThiefFor : kHostileFor);
+  }
+
+  void AddStolenNode() {
+    Note(world_.AddNode(stolen_.Draw(models_)));
+    progress_.Exclude(std::string(StolenNode::kName), StolenNode::Toleration());
+  }
+
+  // Runs without other faults while the thief goes on.
+  void RunWithStolenNode() {
+    world_.RunFor(kFaultsLinger);
+    progress_.Begin();
+    while (report_.violations.empty() && world_.violations().empty() &&
+           world_.Now() < EndOfHostility()) {
+      world_.RunFor(kProbe);
+      if (auto problem = progress_.Check()) report_.violations.push_back(*std::move(problem));
+    }
   }
 
   // Runs without faults while the tenant goes on.
   void RunWithTenant() {
     world_.RunFor(kFaultsLinger);
     GuaranteeJudge judge;
-    size_t had_node = CountGuaranteedWithNode();
-    const Time until = start_ + options_.faults_last + kHostileFor;
-    while (report_.violations.empty() && world_.violations().empty() && world_.Now() < until) {
+    while (report_.violations.empty() && world_.violations().empty() &&
+           world_.Now() < EndOfHostility()) {
       world_.RunFor(kProbe);
-      const size_t have_node = CountGuaranteedWithNode();
-      const bool bound = have_node > std::exchange(had_node, have_node);
-      if (auto problem = judge.See(Entitled(world_.Pods()), bound, world_.Now())) {
+      const auto pods = world_.Pods();
+      if (auto problem =
+              judge.See(progress_.Entitled(ChaosTenant::kGuaranteed), pods, world_.Now())) {
         report_.late = true;
         report_.violations.push_back(*std::move(problem));
       }
     }
-  }
-
-  // Including those that have ended.
-  size_t CountGuaranteedWithNode() {
-    for (const auto& pod : world_.Pods()) {
-      const bool counts = pod->meta.ns == ChaosTenant::kGuaranteed && !pod->node_name.empty();
-      if (counts) guaranteed_.insert(pod->meta.uid);
-    }
-    return guaranteed_.size();
-  }
-
-  // The key of a pod that min covers and that a node could serve; "" if there is none.
-  std::string Entitled(const ChaosQuotas::Pods& pods) {
-    const std::vector<Judged> nodes = JudgedNodes(pods);
-    for (const auto& pod : pods) {
-      if (!Waits(*pod) || pod->meta.ns != ChaosTenant::kGuaranteed) continue;
-      if (!quotas_.IsGuaranteed(*pod, pods) || !HavePlaces({pod.get()}, nodes, pods)) continue;
-      return pod->Key();
-    }
-    return "";
   }
 
   void AddNodes() {
@@ -223,8 +222,8 @@ class Chaos {
             gpu::SharesOfMemory(int64_t{model.memory_gib()} * 1024, node.most_shares));
       }
       report_.gpus += gpus;
-      memory_ += int64_t{model.memory_gib()} * gpus;
-      cpu_ += node.cpu.Value();
+      size_.memory += int64_t{model.memory_gib()} * gpus;
+      size_.cpu += node.cpu.Value();
     }
     report_.nodes = nodes;
   }
@@ -264,6 +263,7 @@ class Chaos {
     workload.pods = options_.pods > 0 ? options_.pods : 10 + static_cast<int>(random_.Below(21));
     workload.arrivals_last = options_.faults_last;
     if (options_.hostile_tenant) workload.arrivals_last += kHostileFor - GuaranteeJudge::kBound;
+    if (options_.stolen_node) workload.arrivals_last += kThiefFor - options_.bound;
     report_.pods = workload.pods;
     std::vector<PodSpec> pods = DrawWorkload(workload, models_, random_);
     if (Random inits(options_.seed ^ kInits); inits.Chance(0.4)) {
@@ -285,20 +285,21 @@ class Chaos {
     Note(DefinePodGroups(client_));
     for (GangSpec gang : DrawGangs(workload, models_, random)) {
       if (options_.claims) claims_.DrawClaims(gang);
-      gangs_["default/" + gang.name] = static_cast<size_t>(gang.least);
-      world_.gangs().Expect("default/" + gang.name, static_cast<size_t>(gang.least));
+      progress_.Expect("default/" + gang.name, static_cast<size_t>(gang.least));
+      ++report_.gangs;
+      world_.checks().gangs().Expect("default/" + gang.name, static_cast<size_t>(gang.least));
       world_.At(world_.Now() + gang.arrival,
                 [this, gang] { Note(PutPodGroup(client_, gang.name, gang.least)); });
       const bool tolerate = taints_.Chance(0.5);
       for (PodSpec pod : gang.pods) Submit(std::move(pod), tolerate);
       report_.pods += static_cast<int>(gang.pods.size());
     }
-    report_.gangs = static_cast<int>(gangs_.size());
   }
 
   void Submit(PodSpec pod) { Submit(std::move(pod), taints_.Chance(0.5)); }
   void Submit(PodSpec pod, bool tolerates) {
     if (tolerates) pod.tolerations = {{kDedicated.key, "Exists", "", ""}};
+    if (options_.stolen_node) stolen_.DrawToleration(pod);
     if (options_.pools) pod.owner = pools_.DrawOwner(pod.name);
     if (budgets_.Chance(0.5)) pod.labels[std::string(kGuarded)] = "yes";
     pod.grace = DrawGrace();
@@ -340,146 +341,10 @@ class Chaos {
     if (!status.ok()) report_.violations.push_back(status.ToString());
   }
 
-  std::vector<Judged> JudgedNodes(const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
-    std::vector<Judged> judged;
-    if (options_.claims) claims_.Refresh();
-    nodes_ = world_.Nodes();
-    for (const auto& node : nodes_) {
-      const Machine* machine = world_.FindMachine(node->meta.name);
-      if (machine == nullptr) continue;
-      judged.push_back({node.get(), machine, {}});
-      if (options_.claims) {
-        judged.back().serves_claims = [this, name = node->meta.name](const auto& all, bool empty) {
-          return claims_.CouldServe(all, name, empty);
-        };
-      }
-      for (const auto& pod : pods) {
-        const bool here = pod->node_name == node->meta.name && !pod->Finished();
-        if (here) judged.back().bound.push_back(pod.get());
-      }
-    }
-    return judged;
-  }
-
-  // The key of a pending pod that could run while no pod with precedence could; "" if there is
-  // none.
-  std::string Neglected(const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
-    const std::vector<Judged> nodes = JudgedNodes(pods);
-    const auto could = [&](const cluster::Pod& pod) {
-      return std::any_of(nodes.begin(), nodes.end(),
-                         [&](const Judged& node) { return CouldRun({&pod}, node, true); });
-    };
-    for (const auto& pod : pods) {
-      if (!Waits(*pod)) continue;
-      const auto together = PlacedWith(*pod, pods);
-      if (together.empty() || !HavePlaces(together, nodes, pods)) continue;
-      const bool yields = std::any_of(pods.begin(), pods.end(), [&](const auto& other) {
-        return Waits(*other) && GoesFirst(*other, *pod) && could(*other);
-      });
-      if (!yields) return pod->Key();
-    }
-    return {};
-  }
-
-  // True if the pods fit into free capacity, or if a quota entitles the pod to capacity that other
-  // pods must give up.
-  bool HavePlaces(const std::vector<const cluster::Pod*>& together,
-                  const std::vector<Judged>& nodes, const ChaosQuotas::Pods& pods) const {
-    if (quotas_.LetsIn(together, pods) && CouldRunTogether(together, nodes)) return true;
-    if (together.size() > 1) return false;
-    const ChaosQuotas::Pods may_go = quotas_.MayGoFor(*together.front(), pods);
-    if (may_go.empty()) return false;
-    ChaosQuotas::Pods left = pods;
-    std::erase_if(left, [&](const auto& pod) { return std::ranges::count(may_go, pod) > 0; });
-    if (!quotas_.LetsIn(together, left)) return false;
-    return std::ranges::any_of(nodes, [&](const Judged& node) {
-      const bool all_may_go = std::ranges::all_of(node.bound, [&](const cluster::Pod* pod) {
-        return std::ranges::count(may_go, pod, &std::shared_ptr<const cluster::Pod>::get) > 0;
-      });
-      return all_may_go && CouldRun(together, node, true);
-    });
-  }
-
-  // The pods that must be scheduled together: the pod, and as many members of its gang as are
-  // missing. Empty if the gang has too few pending members.
-  std::vector<const cluster::Pod*> PlacedWith(
-      const cluster::Pod& pod, const std::vector<std::shared_ptr<const cluster::Pod>>& pods) const {
-    std::vector<const cluster::Pod*> together = {&pod};
-    const auto gang = gangs_.find(PodGroupKeyOf(pod));
-    if (gang == gangs_.end()) return together;
-    size_t missing = gang->second - std::min(gang->second, CountPlaced(gang->first, pods) + 1);
-    for (const auto& other : pods) {
-      const bool member = PodGroupKeyOf(*other) == gang->first && other->Key() != pod.Key();
-      if (missing == 0 || !member || !Waits(*other)) continue;
-      together.push_back(other.get());
-      --missing;
-    }
-    return missing == 0 ? together : std::vector<const cluster::Pod*>();
-  }
-
-  static size_t CountPlaced(const std::string& gang,
-                            const std::vector<std::shared_ptr<const cluster::Pod>>& pods) {
-    return static_cast<size_t>(std::ranges::count_if(
-        pods, [&](const auto& pod) { return PodGroupKeyOf(*pod) == gang && HasPlace(*pod); }));
-  }
-
-  static bool Waits(const cluster::Pod& pod) { return pod.node_name.empty() && !pod.Finished(); }
-
-  // True if capacity may be kept free for `other` although `pod` could use it now.
-  bool GoesFirst(const cluster::Pod& other, const cluster::Pod& pod) const {
-    if (world_.Now() - other.meta.created < world_.options().partitioner.hold_after) {
-      return false;
-    }
-    const auto claim = [](const cluster::Pod& of) {
-      return std::tuple(-of.priority, of.meta.created, of.Key());
-    };
-    return claim(other) < claim(pod);
-  }
-
-  void CheckProgress() {
-    const auto pods = world_.Pods();
-    for (const auto& pod : pods) {
-      if (!pod->node_name.empty() && bound_.insert(pod->meta.uid).second) last_bind_ = world_.Now();
-    }
-    neglected_ = Neglected(pods);
-    if (neglected_.empty()) last_bind_ = world_.Now();
-    const Duration bound = options_.pools ? kPoolsBound : options_.bound;
-    if (world_.Now() - last_bind_ > bound) {
-      report_.violations.push_back(fmt::format("{} could run, but no pod has been bound for {}",
-                                               neglected_, FormatAge(bound)));
-    }
-  }
-
-  // True if all effects of faults are over, no running pod will end, and no pending pod could run.
-  bool AtRest() {
-    if (world_.Now() < start_ + options_.faults_last + kFaultsLinger) return false;
-    const auto pods = world_.Pods();
-    const bool busy = std::any_of(pods.begin(), pods.end(), [](const auto& pod) {
-      const bool endless = !pod->meta.annotations.contains(kRunSeconds);
-      const bool up = pod->phase == "Running" && endless;
-      return !pod->node_name.empty() && !pod->Finished() && !up;
-    });
-    const controllers::Scheduler* scheduler = world_.scheduler();
-    if (busy || (scheduler != nullptr && scheduler->bindings() + scheduler->departed() > 0)) {
-      return false;
-    }
-    return Neglected(pods).empty() && Restless(pods).empty();
-  }
-
-  // Ignores gangs: they are scheduled as a whole, which this check does not cover.
-  std::vector<std::string> Restless(const ChaosQuotas::Pods& pods) {
-    if (!options_.pools) return {};
-    ChaosQuotas::Pods waiting;
-    std::ranges::copy_if(pods, std::back_inserter(waiting), [&](const auto& pod) {
-      return Waits(*pod) && PodGroupKeyOf(*pod).empty() && quotas_.LetsIn({pod.get()}, pods);
-    });
-    return pools_.Restless(world_, waiting);
-  }
-
   // No binding is in progress, so the scheduler's reservations must equal the requests of bound
   // pods.
   void CheckReservations() {
-    const controllers::Scheduler* scheduler = world_.scheduler();
+    const controllers::Scheduler* scheduler = world_.controllers().scheduler();
     if (scheduler == nullptr) return;
     const auto pods = world_.Pods();
     const auto truth =
@@ -516,13 +381,12 @@ class Chaos {
       report_.running += pod->phase == "Running" ? 1 : 0;
       report_.pending += pod->phase == "Pending" ? 1 : 0;
     }
-    for (const auto& [gang, least] : gangs_) {
-      report_.whole += CountPlaced(gang, world_.Pods()) >= least ? 1 : 0;
-    }
+    report_.whole = progress_.CountWhole(world_.Pods());
     report_.recreated = world_.recreated();
-    report_.reclaimed = world_.preempted();
+    report_.reclaimed = world_.checks().evictions().evictions();
     report_.allocated = claims_.allocated();
-    report_.evictions = world_.moves().evictions();
+    report_.forged = stolen_.forged();
+    report_.evictions = world_.checks().moves().evictions();
     for (const PoolState& pool : world_.infrastructure().States()) {
       report_.made += pool.made;
       report_.node_hours += pool.node_hours;
@@ -540,7 +404,7 @@ class Chaos {
 
   void DescribeState() {
     for (const auto& pod : world_.Pods()) {
-      if (!Waits(*pod)) continue;
+      if (!ProgressJudge::Waits(*pod)) continue;
       std::string line = fmt::format("{} priority {} asks", pod->Key(), pod->priority);
       for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
         line += fmt::format(" {}x{}", amount.ToString(), resource);
@@ -580,13 +444,12 @@ class Chaos {
   ChaosQuotas quotas_{world_, options_.seed ^ kQuotas, options_.hostile_tenant};
   ChaosTenant tenant_{world_, options_.seed ^ kTenant};
   ChaosClaims claims_{world_, options_.seed ^ kClaims};
-  std::map<std::string, size_t> gangs_;  // number of pods scheduled together, by gang
+  StolenNode stolen_{world_, options_.seed ^ kThief};
+  ProgressJudge progress_{options_, world_, {quotas_, claims_, pools_}};
   std::vector<const gpu::Model*> models_;
-  std::vector<std::shared_ptr<const cluster::Node>> nodes_;
-  int64_t memory_ = 0, cpu_ = 0;  // of all nodes: GB of GPUs, cores
-  std::set<std::string> bound_, guaranteed_;
-  std::string neglected_;
-  Time last_bind_{};
+  struct {
+    int64_t memory = 0, cpu = 0;  // of all nodes: GB of GPUs, cores
+  } size_;
 };
 
 }  // namespace
@@ -611,16 +474,19 @@ std::string FormatChaosReport(const ChaosReport& report) {
   if (report.hostile_tenant) {
     out.insert(out.size() - 1, fmt::format(", {} pods evicted for others", report.reclaimed));
   }
+  if (report.stolen_node) {
+    out.insert(out.size() - 1, fmt::format(", {} forged writes", report.forged));
+  }
   if (report.ok()) return out;
   for (const std::string& event : report.last_events) out += fmt::format("  {}\n", event);
   for (const std::string& line : report.state) out += fmt::format("  = {}\n", line);
   for (const std::string& violation : report.violations) out += fmt::format("  ! {}\n", violation);
-  out += fmt::format("see it again: build/release/nos simulate chaos --seed {}{}{}{}{}{}{}{}\n",
-                     report.seed, report.scheduler_partitions ? " --scheduler-partitions" : "",
-                     report.mps ? " --mps" : "", report.hybrid ? " --hybrid" : "",
-                     report.resets ? " --resets" : "", report.pools ? " --pools" : "",
-                     report.claims ? " --claims" : "",
-                     report.hostile_tenant ? " --hostile-tenant" : "");
+  out += fmt::format(
+      "see it again: build/release/nos simulate chaos --seed {}{}{}{}{}{}{}{}{}\n", report.seed,
+      report.scheduler_partitions ? " --scheduler-partitions" : "", report.mps ? " --mps" : "",
+      report.hybrid ? " --hybrid" : "", report.resets ? " --resets" : "",
+      report.pools ? " --pools" : "", report.claims ? " --claims" : "",
+      report.hostile_tenant ? " --hostile-tenant" : "", report.stolen_node ? " --stolen-node" : "");
   return out;
 }
 

@@ -83,7 +83,7 @@ std::vector<std::string> ChaosPools::Restless(
   planning::PlanOptions options;
   options.now = world.Now();
   const planning::GrowthPlan plan =
-      planning::PlanGrowth(snapshot, waiting, now, world.framework(), options);
+      planning::PlanGrowth(snapshot, waiting, now, world.controllers().framework(), options);
   for (const planning::NewNode& node : plan.nodes) {
     if (node.IsThere()) continue;
     for (const int pod : node.pods) {

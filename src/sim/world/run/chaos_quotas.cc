@@ -138,7 +138,7 @@ void ChaosQuotas::Change() {
   UpdateChecker();
 }
 
-void ChaosQuotas::UpdateChecker() { world_.quotas().SetQuotas(quotas_, world_.Now()); }
+void ChaosQuotas::UpdateChecker() { world_.checks().quotas().SetQuotas(quotas_, world_.Now()); }
 
 quota::Ledger ChaosQuotas::LedgerOf(const Pods& pods) const {
   std::vector<quota::SharedQuota> quotas;

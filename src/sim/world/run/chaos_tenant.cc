@@ -108,7 +108,14 @@ Json ChaosTenant::Draw() {
   return object;
 }
 
-std::optional<std::string> GuaranteeJudge::See(const std::string& entitled, bool bound, Time now) {
+std::optional<std::string> GuaranteeJudge::See(
+    const std::string& entitled, const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
+    Time now) {
+  bool bound = false;
+  for (const auto& pod : pods) {
+    if (pod->meta.ns != ChaosTenant::kGuaranteed || pod->node_name.empty()) continue;
+    bound |= had_node_.insert(pod->meta.uid).second;
+  }
   if (entitled.empty()) {
     since_.reset();
     return std::nullopt;

@@ -6,7 +6,7 @@
 //   ChaosTenant tenant(world, seed, models);
 //   Status started = tenant.Start(until);
 //   GuaranteeJudge judge;
-//   if (auto problem = judge.See(entitled, bound, now)) ...
+//   if (auto problem = judge.See(entitled, pods, now)) ...
 //
 // The tenant creates no pods that name their node or another scheduler, because admission policies
 // refuse these (controlplane.tenants).
@@ -56,11 +56,13 @@ class GuaranteeJudge {
   static constexpr Duration kBound = std::chrono::seconds(300 + 60);
 
   // `entitled`: the key of a pod that waits within min while a node could serve it if those that
-  // borrow left; "": there is none. `bound`: a pod of the namespace has got a node since the last
-  // call. Returns the problem.
-  std::optional<std::string> See(const std::string& entitled, bool bound, Time now);
+  // borrow left; "": there is none. `pods`: all. Returns the problem.
+  std::optional<std::string> See(const std::string& entitled,
+                                 const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
+                                 Time now);
 
  private:
+  std::set<std::string> had_node_;  // uids
   std::optional<Time> since_;
 };
 

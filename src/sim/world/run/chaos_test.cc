@@ -51,6 +51,11 @@ std::vector<Shard> Shards() {
       {"HostileTenant",
        [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .hostile_tenant = true}; },
        4, 25, 0, 0, 0, 100},
+      {"StolenNode",
+       [=](int i) {
+         return ChaosOptions{
+             .scheduler_partitions = even(i), .pools = i % 4 == 0, .stolen_node = true};
+       }},
       {"Claims",
        [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .claims = true}; }, 8, 25,
        3, 0, 150}};

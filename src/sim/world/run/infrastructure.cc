@@ -117,6 +117,16 @@ bool Infrastructure::Refuses(std::string_view path) const {
   });
 }
 
+std::optional<kube::ApiResponse> Infrastructure::Refuse(const kube::ApiRequest& request) const {
+  if (!Refuses(request.path)) return std::nullopt;
+  return kube::ApiResponse{503, JsonObject{{"kind", "Status"},
+                                           {"apiVersion", "v1"},
+                                           {"status", "Failure"},
+                                           {"message", "it cannot be scaled now (injected)"},
+                                           {"reason", "ServiceUnavailable"},
+                                           {"code", 503}}};
+}
+
 void Infrastructure::SeeLost(const std::string& node) {
   for (auto& [name, pool] : pools_) {
     for (size_t i = 0; i < pool.members.size(); ++i) {

@@ -67,6 +67,8 @@ class Infrastructure final : public Actor {
   void SeeLost(const std::string& node);
   // True if a request to this path is refused now, because the scaled object of a pool is failing.
   bool Refuses(std::string_view path) const;
+  // The answer to a request that Refuses; nullopt: it goes to the API server.
+  std::optional<kube::ApiResponse> Refuse(const kube::ApiRequest& request) const;
 
   bool any() const { return !pools_.empty(); }
   std::vector<PoolState> States() const;  // sorted by name

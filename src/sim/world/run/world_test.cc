@@ -246,7 +246,7 @@ TEST_F(WorldTest, InvariantsDetectBrokenState) {
 TEST_F(WorldTest, InvariantsDetectPrematureDestruction) {
   Start({Node({{"1g.5gb@0", false, ""}, {"1g.5gb@1", false, ""}})}, false);
   Machine& machine = *world->FindMachine("n1");
-  const auto offered = machine.kubelet().offered();
+  const auto offered = machine.kubelet().devices().offered();
   const std::vector<device::GpuInstance> instances = machine.gpus()->Truth(0);
   kube::Client client(world->api());
   ApiTruth truth = TruthOf(client, "n1").value();
@@ -316,7 +316,7 @@ TEST_F(WorldTest, InvariantsDetectPartiallyBoundGang) {
   kube::Client client(world->api());
   ASSERT_TRUE(DefinePodGroups(client).ok());
   ASSERT_TRUE(PutPodGroup(client, "g", 2).ok());
-  world->gangs().Expect("default/g", 3);
+  world->checks().gangs().Expect("default/g", 3);
   world->StartControllers();
   const auto create = [&](const std::string& name) {
     Create({.name = name, .labels = {{std::string(kPodGroupLabel), "g"}}});
