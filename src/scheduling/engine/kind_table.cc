@@ -75,7 +75,7 @@ KindTable::Beside KindTable::BesideOthers(size_t node,
   Beside beside{std::move(others), {}, nullptr};
   beside.verdict = framework_.Filter(with.cycle, *pod_, with.snapshot.node(node), &beside.by);
   if (!beside.verdict.fits()) return beside;
-  if (auto held = WhyHeldForOthers(*pod_, snapshot.node(node), with.snapshot.node(node))) {
+  if (auto held = WhyHeldForOthers(*pod_, snapshot.node(node), with)) {
     beside.verdict = *std::move(held);
     // Its events wake the pod.
     const auto by = std::ranges::find_if(with.cycle.filters, [](const FilterPlugin* filter) {

@@ -41,24 +41,50 @@ cluster::NodeGpus WithoutLeavers(const cluster::NodeInfo& node) {
 
 // Binds the pod to the node, with the instances that are to be created for it there, if none of its
 // profile is free. Without them an instance of another profile, in place of which they would be
-// created, would count as free. REQUIRES: the node exists.
-void BindWithInstances(const PodPtr& pod, const std::string& name,
+// created, would count as free. Returns whether there is room for these only in place of pods that
+// leave. REQUIRES: the node exists.
+bool BindWithInstances(const PodPtr& pod, const std::string& name,
                        cluster::ClusterSnapshot& snapshot) {
   const cluster::NodeInfo& node = *snapshot.Find(name);
   const cluster::ResourceVector requests = cluster::RequestsOf(*pod);
   const bool wants =
       node.gpus.managed && pod->promised.empty() && !cluster::HasFreeInstances(node, requests);
   auto instances = wants ? cluster::FindInstances(node, requests) : std::nullopt;
+  bool awaits_leavers = false;
   if (wants && !instances) {
     cluster::ClusterSnapshot later = snapshot;
     (void)later.SetGpus(name, WithoutLeavers(node));
     instances = cluster::FindInstances(*later.Find(name), requests);
-    if (instances) snapshot = std::move(later);
+    if (instances) {
+      snapshot = std::move(later);
+      awaits_leavers = true;
+    }
   }
-  if (!instances || instances->empty()) return void(snapshot.Bind(pod, name));
+  if (!instances || instances->empty()) {
+    (void)snapshot.Bind(pod, name);
+    return false;
+  }
   auto with = std::make_shared<cluster::Pod>(*pod);
   with->promised = *std::move(instances);
   (void)snapshot.Bind(std::move(with), name);
+  return awaits_leavers;
+}
+
+// True if the pod would get an instance for this resource from a GPU that others wait for, or if
+// the kubelet might choose one of there. `later`: the GPUs once the others have their instances.
+bool MayTakeFromAwaited(cluster::ResourceId id, const std::vector<cluster::Gpu>& now,
+                        const std::vector<cluster::Gpu>& later) {
+  bool some_free = false;
+  for (const cluster::Gpu& gpu : now) {
+    const bool free = std::ranges::any_of(gpu.instances, [&](const cluster::Instance& instance) {
+      const auto& profile = gpu.model->profile(instance.placement.profile);
+      return !instance.used && cluster::InternResource(profile.resource_name) == id;
+    });
+    const auto then = std::ranges::find(later, gpu.index, &cluster::Gpu::index);
+    if (free && (then == later.end() || *then != gpu)) return true;
+    some_free |= free;
+  }
+  return !some_free;
 }
 
 }  // namespace
@@ -66,12 +92,12 @@ void BindWithInstances(const PodPtr& pod, const std::string& name,
 SnapshotWithCycle WithOthers(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
                              const Cycle& cycle, const cluster::Pod& pod, Pods others,
                              const cluster::NodeInfo& node) {
-  SnapshotWithCycle with{snapshot, cycle};
+  SnapshotWithCycle with{snapshot, cycle, false};
   const std::string& name = node.node->meta.name;
   const auto touch = [](std::string_view, std::string_view) {};
   bool follows = true;
   for (const PodPtr& other : others) {
-    BindWithInstances(other, name, with.snapshot);
+    with.awaits_leavers |= BindWithInstances(other, name, with.snapshot);
     for (const PreFilterPlugin* plugin : framework.pre_filters()) {
       follows = follows && plugin->Update(pod, *other, true, *with.snapshot.Find(name),
                                           with.cycle.state, touch);
@@ -82,13 +108,16 @@ SnapshotWithCycle WithOthers(const Framework& framework, const cluster::ClusterS
 }
 
 std::optional<Verdict> WhyHeldForOthers(const cluster::Pod& pod, const cluster::NodeInfo& node,
-                                        const cluster::NodeInfo& with) {
+                                        const SnapshotWithCycle& with) {
+  const cluster::NodeInfo& beside = *with.snapshot.Find(node.node->meta.name);
   const cluster::ResourceVector requests = cluster::RequestsOf(pod);
   for (const auto& [id, amount] : requests.entries()) {
     if (amount <= 0 || !cluster::IsManagedOn(node, id)) continue;
     const bool takes_free = amount <= node.allocatable.Get(id) - node.requested.Get(id);
-    const bool some_go = with.allocatable.Get(id) < node.allocatable.Get(id);
-    if (!takes_free || !some_go) continue;
+    const bool some_go = beside.allocatable.Get(id) < node.allocatable.Get(id);
+    const bool awaited =
+        with.awaits_leavers && MayTakeFromAwaited(id, node.gpus.gpus, beside.gpus.gpus);
+    if (!awaited && (!takes_free || !some_go)) continue;
     Reason reason = Insufficient(id);
     return Verdict::Unschedulable(std::move(reason.code), std::move(reason.message));
   }
@@ -104,7 +133,7 @@ Verdict FilterBeside(const Framework& framework, const cluster::ClusterSnapshot&
         WithOthers(framework, snapshot, cycle, pod, others->second, node);
     Verdict verdict = framework.Filter(with.cycle, pod, *with.snapshot.Find(others->first));
     if (!verdict.fits()) return verdict;
-    if (auto held = WhyHeldForOthers(pod, node, *with.snapshot.Find(others->first))) return *held;
+    if (auto held = WhyHeldForOthers(pod, node, with)) return *held;
   }
   return framework.Filter(cycle, pod, node);
 }

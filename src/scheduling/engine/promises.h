@@ -25,6 +25,8 @@ class Framework;
 struct SnapshotWithCycle {
   cluster::ClusterSnapshot snapshot;
   Cycle cycle;
+  // A nominated pod gets its instances only where pods that leave the node have theirs.
+  bool awaits_leavers = false;
 };
 
 // Binds the other pods to this node, in their order. `cycle`: pre-filter result of the pod in the
@@ -33,11 +35,13 @@ SnapshotWithCycle WithOthers(const Framework& framework, const cluster::ClusterS
                              const Cycle& cycle, const cluster::Pod& pod, Pods others,
                              const cluster::NodeInfo& node);
 
-// The reason if the pod, which fits both with and without other pods, might take an instance in
-// place of which one is to be created for them: kubelets choose any free instance of the profile.
-// `with`: the node with the others.
+// The reason if the pod, which fits both with and without other pods, might still take their room.
+// It might take an instance in place of which one is to be created for them: kubelets choose any
+// free instance of the profile. And while they wait for pods that leave, any instance of a GPU that
+// is to serve them may be in the way: which one serves whom changes as pods leave, so a pod that
+// came meanwhile might be evicted at once. `with`: the node with the others.
 std::optional<Verdict> WhyHeldForOthers(const cluster::Pod& pod, const cluster::NodeInfo& node,
-                                        const cluster::NodeInfo& with);
+                                        const SnapshotWithCycle& with);
 
 // Verdict of the node on the pod: with nominated pods, then without.
 Verdict FilterBeside(const Framework& framework, const cluster::ClusterSnapshot& snapshot,

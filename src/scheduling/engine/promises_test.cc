@@ -14,32 +14,42 @@ namespace {
 
 using testing::PodOf;
 
-// One A100-40GB with these instances: "2g.10gb@4:free,...". The device plugin offers them all.
-cluster::Node GpuNode(const std::string& layout) {
+// A100-40GBs with these instances: "2g.10gb@4:free,...", separated by ';'. The device plugin offers
+// them all.
+cluster::Node GpuNode(const std::string& layouts) {
+  const std::vector<std::string_view> gpus = Split(layouts, ';');
   cluster::Node node =
       testing::NodeOf("n", {{"cpu", "96"}},
                       {{std::string(cluster::kPartitioningLabel), "mig"},
                        {std::string(cluster::kProductLabel), "NVIDIA-A100-SXM4-40GB"},
-                       {std::string(cluster::kCountLabel), "1"}});
-  node.meta.annotations = {{"nos.nebuly.com/status-layout-0", layout}};
-  for (const std::string_view instance : Split(layout, ',')) {
-    const std::string profile(instance.substr(0, instance.find('@')));
-    node.allocatable["nvidia.com/mig-" + profile] = Quantity::FromValue(1);
+                       {std::string(cluster::kCountLabel), std::to_string(gpus.size())}});
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    node.meta.annotations["nos.nebuly.com/status-layout-" + std::to_string(i)] = gpus[i];
+    for (const std::string_view instance : Split(gpus[i], ',')) {
+      const std::string profile(instance.substr(0, instance.find('@')));
+      Quantity& amount = node.allocatable["nvidia.com/mig-" + profile];
+      amount = amount + Quantity::FromValue(1);
+    }
   }
   return node;
 }
 
-enum class Holder { kLeft, kLeaves, kStays };  // of the used instance, a 3g.20gb
+enum class Holder { kLeft, kLeaves, kStays };  // of used instances of 4g.20gb and 3g.20gb
 
 // True if the node takes a pod that requests `asked` beside a nominated pod that requests
-// `nominated`.
+// `nominated`. Used instances of 1g.5gb have a pod that stays.
 bool Fits(PartitionedBy partitioned_by, const std::string& layout, const std::string& asked,
           const std::string& nominated, Holder holder = Holder::kLeft) {
   const Framework framework = Framework::Default(partitioned_by);
   auto snapshot = testing::Snap({GpuNode(layout)});
-  if (holder != Holder::kLeft) {
-    cluster::Pod holds = PodOf("holder", {{"nvidia.com/mig-3g.20gb", "1"}});
-    if (holder == Holder::kLeaves) holds.meta.deleted = Time(std::chrono::seconds(1));
+  for (const std::string profile : {"4g.20gb", "3g.20gb", "1g.5gb"}) {
+    const size_t at = layout.find(profile);
+    const Holder state = profile == "1g.5gb" ? Holder::kStays : holder;
+    const bool used =
+        at != std::string::npos && layout.substr(at + profile.size() + 2, 5) == ":used";
+    if (!used || state == Holder::kLeft) continue;
+    cluster::Pod holds = PodOf("holder-" + profile, {{"nvidia.com/mig-" + profile, "1"}});
+    if (state == Holder::kLeaves) holds.meta.deleted = Time(std::chrono::seconds(1));
     EXPECT_TRUE(snapshot.Bind(std::make_shared<const cluster::Pod>(holds), "n").ok());
   }
   const cluster::Pod pod = PodOf("p", {{"nvidia.com/mig-" + asked, "1"}});
@@ -77,6 +87,18 @@ TEST(PromisesTest, NominatedPodKeepsWhatLeavingPodsStillHold) {
     for (const Holder holder : {Holder::kLeaves, Holder::kLeft}) {
       EXPECT_FALSE(Fits(by, "4g.20gb@0:free,3g.20gb@4:used", "4g.20gb", "7g.40gb", holder));
     }
+  }
+}
+
+// Which GPU serves the nominated pod depends on the order in which pods leave, so no instance of
+// one that is to serve it is taken, though it could stay; those of other GPUs are.
+TEST(PromisesTest, NominatedPodKeepsTheWholeGpuWhereItWaitsForPodsToLeave) {
+  for (const auto by : {PartitionedBy::kScheduler, PartitionedBy::kPartitioner}) {
+    EXPECT_FALSE(Fits(by, "4g.20gb@0:used,2g.10gb@4:free", "2g.10gb", "4g.20gb", Holder::kLeaves));
+    EXPECT_FALSE(Fits(by, "4g.20gb@0:used,2g.10gb@4:free;1g.5gb@0:used,2g.10gb@4:free", "2g.10gb",
+                      "4g.20gb", Holder::kLeaves));
+    EXPECT_TRUE(Fits(by, "4g.20gb@0:used;1g.5gb@0:used,2g.10gb@4:free", "2g.10gb", "4g.20gb",
+                     Holder::kLeaves));
   }
 }
 

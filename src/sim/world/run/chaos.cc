@@ -187,9 +187,7 @@ class Chaos {
     while (report_.violations.empty() && world_.violations().empty() &&
            world_.Now() < EndOfHostility()) {
       world_.RunFor(kProbe);
-      const auto pods = world_.Pods();
-      if (auto problem =
-              judge.See(progress_.Entitled(ChaosTenant::kGuaranteed), pods, world_.Now())) {
+      if (auto problem = judge.See(progress_.Entitled(ChaosTenant::kGuaranteed), world_.Now())) {
         report_.late = true;
         report_.violations.push_back(*std::move(problem));
       }

@@ -152,16 +152,41 @@ std::vector<std::string> ProgressJudge::Restless(const Pods& pods) {
   return cluster_.pools.Restless(world_, waiting);
 }
 
-std::string ProgressJudge::Entitled(std::string_view ns) {
-  const Pods pods = world_.Pods();
+std::vector<std::string> ProgressJudge::Entitled(std::string_view ns) {
+  Pods pods = world_.Pods();
   const std::vector<Judged> nodes = JudgedNodes(pods);
-  for (const auto& pod : pods) {
-    if (!Waits(*pod) || pod->meta.ns != ns) continue;
-    if (!cluster_.quotas.IsGuaranteed(*pod, pods) || !HavePlaces({pod.get()}, nodes, pods))
-      continue;
-    return pod->Key();
+  Pods waiting;
+  std::ranges::copy_if(pods, std::back_inserter(waiting),
+                       [&](const auto& pod) { return Waits(*pod) && pod->meta.ns == ns; });
+  std::ranges::sort(waiting, {}, [](const auto& pod) {
+    return std::tuple(-pod->priority, pod->meta.created, pod->meta.name);
+  });
+  std::vector<std::string> entitled;
+  std::vector<std::vector<const cluster::Pod*>> placed(nodes.size());
+  for (const auto& pod : waiting) {
+    const Pods may_go = cluster_.quotas.MayGoFor(*pod, pods);
+    const auto all_may_go = [&](const Judged& node) {
+      return std::ranges::all_of(node.bound, [&](const cluster::Pod* bound) {
+        return std::ranges::count(may_go, bound, &std::shared_ptr<const cluster::Pod>::get) > 0;
+      });
+    };
+    for (size_t i = 0; i < nodes.size() && cluster_.quotas.IsGuaranteed(*pod, pods); ++i) {
+      placed[i].push_back(pod.get());
+      if (all_may_go(nodes[i]) && CouldRun(placed[i], nodes[i], true)) {
+        entitled.push_back(pod->Key());
+        auto bound = std::make_shared<cluster::Pod>(*pod);
+        bound->node_name = nodes[i].node->meta.name;
+        pods.push_back(std::move(bound));
+        std::erase(pods, pod);
+        break;
+      }
+      placed[i].pop_back();
+    }
+    const bool alone = entitled.empty() && cluster_.quotas.IsGuaranteed(*pod, pods) &&
+                       HavePlaces({pod.get()}, nodes, pods);
+    if (alone) return {pod->Key()};
   }
-  return "";
+  return entitled;
 }
 
 int ProgressJudge::CountWhole(const Pods& pods) const {

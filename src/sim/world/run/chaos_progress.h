@@ -57,9 +57,10 @@ class ProgressJudge {
   // Reasons why the autoscaler is not done. Ignores gangs: they are scheduled as a whole, which
   // this does not cover.
   std::vector<std::string> Restless(const Pods& pods);
-  // The key of a pod of this namespace that min covers and that a node could serve; "" if there is
-  // none.
-  std::string Entitled(std::string_view ns);
+  // The keys of waiting pods of this namespace that min covers together, and that nodes could serve
+  // together if the pods that borrow left: those of higher priority first, then the oldest. Nodes
+  // with a pod that need not go are left out, so there may be more.
+  std::vector<std::string> Entitled(std::string_view ns);
   // Number of gangs with enough scheduled members.
   int CountWhole(const Pods& pods) const;
 

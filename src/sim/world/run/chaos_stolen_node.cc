@@ -25,9 +25,11 @@ cluster::Toleration StolenNode::Toleration() { return {kTaint.key, "Exists", "",
 
 NodeSpec StolenNode::Draw(std::vector<const gpu::Model*> models) {
   models_ = std::move(models);
+  const auto& known = world_.catalogue().models();
+  models_.push_back(&*known[random_.Below(known.size())]);
   NodeSpec node;
   node.name = kName;
-  node.gpus.assign(1 + random_.Below(4), GpuSpec{DrawModel().name(), {}});
+  node.gpus.assign(1 + random_.Below(4), GpuSpec{models_.back()->name(), {}});
   node.cpu = Quantity::FromValue(8 + static_cast<int64_t>(random_.Below(25)));
   node.taints = {kTaint};
   node.forged = true;

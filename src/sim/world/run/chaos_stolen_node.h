@@ -27,7 +27,7 @@ class StolenNode {
 
   StolenNode(World& world, uint64_t seed) : world_(world), client_(world.api()), random_(seed) {}
 
-  // The node with up to four GPUs. `models`: not empty, of all nodes.
+  // The node with up to four GPUs of a model of the catalogue. `models`: of the other nodes.
   NodeSpec Draw(std::vector<const gpu::Model*> models);
   // Half of the pods may come to the node.
   void DrawToleration(PodSpec& pod);

@@ -108,22 +108,19 @@ Json ChaosTenant::Draw() {
   return object;
 }
 
-std::optional<std::string> GuaranteeJudge::See(
-    const std::string& entitled, const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
-    Time now) {
-  bool bound = false;
-  for (const auto& pod : pods) {
-    if (pod->meta.ns != ChaosTenant::kGuaranteed || pod->node_name.empty()) continue;
-    bound |= had_node_.insert(pod->meta.uid).second;
+std::optional<std::string> GuaranteeJudge::See(const std::vector<std::string>& entitled, Time now) {
+  std::map<std::string, Time> since;
+  for (const std::string& pod : entitled) {
+    const auto known = since_.find(pod);
+    since.emplace(pod, known == since_.end() ? now : known->second);
   }
-  if (entitled.empty()) {
-    since_.reset();
-    return std::nullopt;
+  since_ = std::move(since);
+  for (const auto& [pod, time] : since_) {
+    if (now - time <= kBound) continue;
+    return fmt::format("{} has waited within min, and not got a node, for {}", pod,
+                       FormatAge(now - time));
   }
-  if (bound || !since_) since_ = now;
-  if (now - *since_ <= kBound) return std::nullopt;
-  return fmt::format("{} waits within min, and no pod of its namespace got a node for {}", entitled,
-                     FormatAge(now - *since_));
+  return std::nullopt;
 }
 
 }  // namespace nos::sim

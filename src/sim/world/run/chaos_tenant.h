@@ -6,14 +6,14 @@
 //   ChaosTenant tenant(world, seed, models);
 //   Status started = tenant.Start(until);
 //   GuaranteeJudge judge;
-//   if (auto problem = judge.See(entitled, pods, now)) ...
+//   if (auto problem = judge.See(entitled, now)) ...
 //
 // The tenant creates no pods that name their node or another scheduler, because admission policies
 // refuse these (controlplane.tenants).
 #pragma once
 
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,21 +49,18 @@ class ChaosTenant {
   int made_ = 0;
 };
 
-// While a pod is entitled to a place, one of its namespace gets a node at least once in the longest
-// grace period and a minute.
+// A pod that is entitled to a place all the while gets a node within the longest grace period and
+// a minute.
 class GuaranteeJudge {
  public:
   static constexpr Duration kBound = std::chrono::seconds(300 + 60);
 
-  // `entitled`: the key of a pod that waits within min while a node could serve it if those that
-  // borrow left; "": there is none. `pods`: all. Returns the problem.
-  std::optional<std::string> See(const std::string& entitled,
-                                 const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
-                                 Time now);
+  // `entitled`: keys of pods that wait within min while nodes could serve them together if those
+  // that borrow left. Returns the problem.
+  std::optional<std::string> See(const std::vector<std::string>& entitled, Time now);
 
  private:
-  std::set<std::string> had_node_;  // uids
-  std::optional<Time> since_;
+  std::map<std::string, Time> since_;
 };
 
 }  // namespace nos::sim

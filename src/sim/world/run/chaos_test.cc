@@ -93,7 +93,7 @@ TEST_P(ChaosTest, InvariantsHold) {
   EXPECT_GE(made, variant.made);
   EXPECT_GE(allocated, variant.allocated);
   EXPECT_GE(reclaimed, variant.reclaimed);
-  EXPECT_LE(late, 1) << "about 2 of 100, when pods of one namespace wait for victims in turn";
+  EXPECT_LE(late, 1) << "about 2 of 100: docs/limits.md";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ChaosTest, testing::ValuesIn(Shards()), [](const auto& test) {
