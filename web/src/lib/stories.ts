@@ -137,8 +137,8 @@ function eviction(group: Decision[]): Pick<Story, "subject" | "text"> {
   const where = listed(nodesOf(group));
   const why = group[0]!.why;
   const verb = group[0]!.type === "move" ? "moved" : "evicted";
-  const purpose = group[0]!.type === "reclaim" ? " to give back what its quota borrowed" : "";
   const forWhom = podsText(group.flatMap((each) => each.pods));
+  const purpose = group[0]!.type === "reclaim" && forWhom ? ", within the guarantee of its elastic quota" : "";
   return {
     subject: podsText(group.flatMap((each) => each.victims)),
     text: `${verb}${where ? ` from ${where}` : ""}${forWhom ? ` for ${forWhom}` : ""}${purpose}${why ? `: ${why}` : ""}`,

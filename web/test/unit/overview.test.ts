@@ -80,7 +80,7 @@ describe("stories", () => {
     const reclaim = decision("r", 5, {
       type: "reclaim", summary: "x", node: "n-7", nodes: [], victims: named("train-3"), pods: [{ namespace: "production", name: "serve-1" }], why: "production is owed 20 GB",
     });
-    expect(titleOf(reclaim)).toBe("research/train-3 evicted from n-7 for production/serve-1 to give back what its quota borrowed");
+    expect(titleOf(reclaim)).toBe("research/train-3 evicted from n-7 for production/serve-1, within the guarantee of its elastic quota");
     expect(storiesOf([reclaim])[0]!.text).toContain("production is owed 20 GB");
   });
   it("never print that a reason was not said", () => {
