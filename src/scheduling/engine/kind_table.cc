@@ -34,6 +34,7 @@ KindTable::KindTable(const Framework& framework, std::shared_ptr<const cluster::
                      const ClusterSnapshot& snapshot, const CycleState& precomputed)
     : framework_(framework),
       pod_(std::move(pod)),
+      requests_(cluster::RequestsOf(*pod_)),
       cycle_(framework.PreFilter(*pod_, snapshot)),
       fits_(snapshot.size()),
       touched_(snapshot.size()),
@@ -77,13 +78,26 @@ KindTable::Beside KindTable::BesideOthers(size_t node,
   if (!beside.verdict.fits()) return beside;
   if (auto held = WhyHeldForOthers(*pod_, snapshot.node(node), with)) {
     beside.verdict = *std::move(held);
-    // Its events wake the pod.
-    const auto by = std::ranges::find_if(with.cycle.filters, [](const FilterPlugin* filter) {
-      return filter->Name() == "GpuPartitioning" || filter->Name() == "NodeResourcesFit";
-    });
-    if (by != with.cycle.filters.end()) beside.by = *by;
+    beside.by = PluginOfSlices(with.cycle);
   }
   return beside;
+}
+
+// Its events wake a pod that waits for instances; null: there is none.
+const Plugin* KindTable::PluginOfSlices(const Cycle& cycle) const {
+  const auto by = std::ranges::find_if(cycle.filters, [](const FilterPlugin* filter) {
+    return filter->Name() == "GpuPartitioning" || filter->Name() == "NodeResourcesFit";
+  });
+  return by == cycle.filters.end() ? nullptr : *by;
+}
+
+Verdict KindTable::Ask(size_t node, const ClusterSnapshot& snapshot, const Plugin** by) const {
+  Verdict verdict = framework_.Filter(cycle_, *pod_, snapshot.node(node), by);
+  if (!verdict.fits()) return verdict;
+  auto held = WhyHeldForPrepared(requests_, snapshot.node(node));
+  if (!held) return verdict;
+  if (by != nullptr) *by = PluginOfSlices(cycle_);
+  return *std::move(held);
 }
 
 bool KindTable::Follow(const cluster::Pod& other, bool came, size_t node,
@@ -158,7 +172,7 @@ void KindTable::AskTouched(const ClusterSnapshot& snapshot) {
   for (size_t t = 0; t < touched_.size(); ++t) {
     const uint32_t i = touched_[t];
     fitted[t] = fits_[i];
-    fits_[i] = framework_.Filter(cycle_, *pod_, snapshot.node(i)).fits() ? 1 : 0;
+    fits_[i] = Ask(i, snapshot, nullptr).fits() ? 1 : 0;
     others_fit = others_fit || fits_[i] != fitted[t];
   }
   for (Column& column : columns_) {
@@ -269,7 +283,7 @@ const Diagnosis& KindTable::Refusal(const ClusterSnapshot& snapshot) {
   }
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const Plugin* by = nullptr;
-    const Verdict verdict = framework_.Filter(cycle_, *pod_, snapshot.node(i), &by);
+    const Verdict verdict = Ask(i, snapshot, &by);
     builder.Add(verdict, 1, by);
   }
   refusal_ = std::move(builder).Finish();

@@ -67,6 +67,8 @@ class KindTable {
     int64_t lowest = 0, highest = 0;
   };
 
+  Verdict Ask(size_t node, const cluster::ClusterSnapshot& snapshot, const Plugin** by) const;
+  const Plugin* PluginOfSlices(const Cycle& cycle) const;
   Beside BesideOthers(size_t node, std::vector<std::shared_ptr<const cluster::Pod>> others,
                       const cluster::ClusterSnapshot& snapshot) const;
   void AskTouched(const cluster::ClusterSnapshot& snapshot);
@@ -83,6 +85,7 @@ class KindTable {
 
   const Framework& framework_;
   std::shared_ptr<const cluster::Pod> pod_;
+  const cluster::ResourceVector requests_;
   Cycle cycle_;
   std::vector<Column> columns_;
   std::vector<uint8_t> fits_;

@@ -124,6 +124,24 @@ std::optional<Verdict> WhyHeldForOthers(const cluster::Pod& pod, const cluster::
   return std::nullopt;
 }
 
+std::optional<Verdict> WhyHeldForPrepared(const cluster::ResourceVector& requests,
+                                          const cluster::NodeInfo& node) {
+  if (!node.gpus.managed) return std::nullopt;
+  for (const auto& [id, amount] : requests.entries()) {
+    if (amount <= 0 || !cluster::IsManagedOn(node, id)) continue;
+    const int64_t stays = node.allocatable.Get(id);
+    if (amount > stays - node.requested.Get(id)) continue;
+    const auto offered = node.node->allocatable.find(cluster::ResourceName(id));
+    if (offered == node.node->allocatable.end() || offered->second.Value() <= stays) continue;
+    const bool prepared = std::ranges::any_of(
+        node.pods, [](const PodPtr& other) { return !other->promised.empty(); });
+    if (!prepared) return std::nullopt;
+    Reason reason = Insufficient(id);
+    return Verdict::Unschedulable(std::move(reason.code), std::move(reason.message));
+  }
+  return std::nullopt;
+}
+
 Verdict FilterBeside(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
                      const Cycle& cycle, const cluster::Pod& pod, const cluster::NodeInfo& node,
                      const Promises& promises) {

@@ -43,6 +43,12 @@ SnapshotWithCycle WithOthers(const Framework& framework, const cluster::ClusterS
 std::optional<Verdict> WhyHeldForOthers(const cluster::Pod& pod, const cluster::NodeInfo& node,
                                         const SnapshotWithCycle& with);
 
+// The reason if the pod would take a free instance while instances are created for another pod on
+// this node, in place of free ones of the same profile that the kubelet still offers: it might give
+// the pod one of these, and the other pod would lose its place. `requests`: the pod's.
+std::optional<Verdict> WhyHeldForPrepared(const cluster::ResourceVector& requests,
+                                          const cluster::NodeInfo& node);
+
 // Verdict of the node on the pod: with nominated pods, then without.
 Verdict FilterBeside(const Framework& framework, const cluster::ClusterSnapshot& snapshot,
                      const Cycle& cycle, const cluster::Pod& pod, const cluster::NodeInfo& node,

@@ -109,5 +109,25 @@ TEST(PromisesTest, PodTakesNoneOfSeveralFreeInstancesIfOneIsReplaced) {
       Fits(PartitionedBy::kScheduler, "1g.5gb@1:free,3g.20gb@4:used", "1g.5gb", "4g.20gb"));
 }
 
+// True if a pod that requests 2g.10gb is held on a node with these GPUs, on the first of which
+// 4g.20gb is being created for another pod.
+bool IsHeldBesidePrepared(const std::string& layout) {
+  auto snapshot = testing::Snap({GpuNode(layout)});
+  cluster::Pod prepared = PodOf("prepared", {{"nvidia.com/mig-4g.20gb", "1"}});
+  const gpu::Model& model = *snapshot.node(0).gpus.gpus[0].model;
+  prepared.promised = {{0, model.ParsePlacement("4g.20gb@0").value(), nullptr}};
+  EXPECT_TRUE(snapshot.Bind(std::make_shared<const cluster::Pod>(prepared), "n").ok());
+  const cluster::Pod pod = PodOf("p", {{"nvidia.com/mig-2g.10gb", "1"}});
+  return WhyHeldForPrepared(cluster::RequestsOf(pod), snapshot.node(0)).has_value();
+}
+
+// The kubelet still offers both instances of 2g.10gb, and may give the pod the one that is about to
+// make room.
+TEST(PromisesTest, NoFreeInstanceIsTakenWhileOneOfItsProfileIsBeingReplaced) {
+  EXPECT_TRUE(IsHeldBesidePrepared("2g.10gb@0:free;2g.10gb@0:free"));
+  EXPECT_FALSE(IsHeldBesidePrepared("1g.5gb@0:free;2g.10gb@0:free"));
+  EXPECT_FALSE(IsHeldBesidePrepared("2g.10gb@0:free;1g.5gb@0:free")) << "none stays: no room";
+}
+
 }  // namespace
 }  // namespace nos::scheduling
