@@ -92,13 +92,14 @@ void CheckBuiltin(const std::vector<Found>& plugins, Findings& findings) {
                     "kubectl label node NODE nvidia.com/gpu.deploy.device-plugin=false --overwrite",
                     NodesOf(found));
     } else {
-      findings.Fail("DevicePlugin",
-                    fmt::format("NVIDIA's device plugin {} runs on labelled nodes, and the agent "
-                                "offers the same devices",
-                                name),
-                    "kubectl label node NODE nvidia.com/gpu.deploy.device-plugin=false --overwrite, "
-                    "or devicePlugin.mode=nvidia",
-                    NodesOf(found));
+      findings.Fail(
+          "DevicePlugin",
+          fmt::format("NVIDIA's device plugin {} runs on labelled nodes, and the agent "
+                      "offers the same devices",
+                      name),
+          "kubectl label node NODE nvidia.com/gpu.deploy.device-plugin=false --overwrite, "
+          "or devicePlugin.mode=nvidia",
+          NodesOf(found));
     }
   }
   if (!competes) findings.Ok("DevicePlugin", "no other device plugin runs on labelled nodes");
