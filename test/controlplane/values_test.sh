@@ -166,6 +166,11 @@ expect 'label node NODE --overwrite nos.nebuly.com/gpu-partitioning=mig nvidia.c
 expect 'label node NODE --overwrite nos.nebuly.com/gpu-partitioning=mig\\n' shown \
   --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
 expect_no 'label node' shown --set gpuPartitioner.enabled=false
+expect 'the image nos:0.1.0, which names no registry: .* set image.repository' shown
+expect_no 'names no registry' shown --set image.repository=registry.test/team/nos
+expect_no 'names no registry' shown --set image.registry=registry.test
+expect 'NOTE No effect: operator.kubeRbacProxy .*ask for a token with the right to read metrics: metrics.secure' \
+  only notes -f "$files/go.yaml"
 
 # Pods by requirements get MPS shares without hostIPC if agents and pods share memory by a folder.
 sharing() { only operator --set gpuPartitioner.migAgent.mps.enabled=true "$@"; }
