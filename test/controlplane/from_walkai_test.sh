@@ -44,6 +44,32 @@ identities() {
   k get -n walkai "${inside[@]}" -o jsonpath='{range .items[*]}{.kind}/{.metadata.name} {.metadata.uid}{"\n"}{end}'
 }
 
+say "while the API server does not know the kind of quotas, the policy about them refuses no pod"
+"$helm" template nos "$root/deploy/helm/nos" -n "$system" --kube-version 1.34 -s templates/quota-policies.yaml >"$work/policy.yaml" ||
+  fail "the chart has no policy"
+expect created k create -f "$work/policy.yaml"
+# The API server reads this one later than the other.
+expect created from "
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: marker}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  validations: [{expression: \"object.metadata.name != 'marker'\"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: marker}
+spec: {policyName: marker, validationActions: [Deny]}
+" k create
+expect 'condition met' k wait --for=create serviceaccount/default -n default --timeout 60s
+pod() { printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: default}\nspec: {containers: [{name: main, image: example/any}]}\n' "$1"; }
+marked() { ! pod marker | k create --dry-run=server -f -; }
+within 60 marked
+expect created from "$(pod plain)" k create
+expect deleted k delete -f "$work/policy.yaml"
+expect deleted k delete validatingadmissionpolicy,validatingadmissionpolicybinding marker
+
 say "walk:ai's chart, and work in its namespace"
 expect 'STATUS: deployed' "$helm" install nos "$work/walkai" -n "$system" --create-namespace \
   -f "$root/test/data/values/walkai-install.yaml"
