@@ -59,6 +59,7 @@ expect "$off; no new pod gets a device" k get node "$node" -o \
 allocatable 3g.20gb 0
 stop_agent
 leave_node
+jq '.gpus[].instances = []' "$work/gpus.json" >"$work/gpus.new" && mv "$work/gpus.new" "$work/gpus.json"
 
 say "a node with three GPUs joins"
 join_node 3
