@@ -97,6 +97,7 @@ devicePlugin:
   folder: $work/node/kubelet/device-plugins
   handover: $1
   cdiFolder: $cdi
+  runtimeSocket: /proc/$(tr -d ' ' <"$work/node/first.pid")/root/run/containerd/containerd.sock
 podResourcesSocket: $work/node/kubelet/pod-resources/kubelet.sock
 nvmlLibrary: $nvml
 driverRoot: $work/driver

@@ -33,12 +33,37 @@ waits_without_container() {
   expect '^$' k get pod "$1" -n "$team" -o jsonpath='{.status.containerStatuses}'
 }
 
-say "a node with three GPUs joins"
 make_machine '{"model": "A100-40GB"}' '{"model": "A100-40GB"}' '{"model": "H100-80GB", "mig": false}'
 export NOS_NODE_DEVICES=$work/dev
-join_node 3
-permit_agent
 cdi=$work/node/cdi
+
+say "a containerd that has CDI switched off: pods get device nodes, or none, and the node says why"
+NOS_NODE_CDI=false join_node 3
+permit_agent
+off='CDI switched off \(enable_cdi\)'
+start_agent auto
+handover DeviceNodes
+expect "$off, so the kubelet passes on device nodes" k get node "$node" -o \
+  jsonpath='{.status.conditions[?(@.type=="nos.nebuly.com/DeviceHandover")].message}'
+plan 1 3g.20gb@4
+allocatable 3g.20gb 1
+create_pod switched-off mig-3g.20gb
+running switched-off
+sees switched-off 4 all
+expect deleted k delete pod switched-off -n "$team"
+stop_agent
+start_agent cdi
+handover SpecificationNotRead
+expect "$off; no new pod gets a device" k get node "$node" -o \
+  jsonpath='{.status.conditions[?(@.type=="nos.nebuly.com/DeviceHandover")].message}'
+allocatable 3g.20gb 0
+stop_agent
+leave_node
+jq '.gpus[].instances = []' "$work/gpus.json" >"$work/gpus.new" && mv "$work/gpus.new" "$work/gpus.json"
+
+say "a node with three GPUs joins"
+join_node 3
+authenticate_agent
 
 say "auto: containerd 2 reads CDI specifications, and the node says so"
 start_agent auto

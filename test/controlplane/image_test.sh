@@ -108,7 +108,9 @@ until k get node "$node" >/dev/null 2>&1; do
 done
 start_network "$node" "$work/network"
 expect 'condition met' k wait --for=condition=Ready "node/$node" --timeout 120s
-expect labeled k label node "$node" nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=1
+# The operator's labels: it has all its pods on each node with GPUs.
+expect labeled k label node "$node" nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB nvidia.com/gpu.count=1 \
+  nvidia.com/gpu.deploy.device-plugin=true
 # The page's image, whose content is the test's.
 expect . env NOS_CONTROLPLANE_DIR="$dir" "$here/kubelet.sh" "$node" "$work/node" ctr images tag \
   docker.io/nos-test/sleeper:1 docker.io/nvidia/cuda:12.4.1-base-ubuntu22.04

@@ -10,6 +10,7 @@
 # NOS_NODE_PROC: a folder with driver/ and devices, which containers see as /proc/driver and /proc/devices.
 # NOS_NODE_DRIVER: a folder that the node has as /run/nvidia/driver, where the GPU Operator puts the driver.
 # NOS_NODE_PODS: a network of IPv4, such as 10.88.1.0/24: pods get addresses in it, with network.sh.
+# NOS_NODE_CDI=false: containerd ignores CDI specifications.
 # NOS_NODE_GATES: feature gates of the kubelet, as YAML: "DRAExtendedResource: true".
 #
 # Exits with 77, and the reason, on an unsuitable machine. Once the node is Ready, DIR contains:
@@ -95,13 +96,14 @@ version = 3
 root = "$node_dir/containerd"
 state = "/run/containerd"
 [grpc]
-  address = "/run/containerd.sock"
+  address = "/run/containerd/containerd.sock"
 [plugins."io.containerd.internal.v1.opt"]
   path = "$node_dir/opt"
 [plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "docker.io/nos-test/sleeper:1"
 [plugins."io.containerd.cri.v1.runtime"]
   restrict_oom_score_adj = true  # for machines without CAP_SYS_RESOURCE
+  enable_cdi = ${NOS_NODE_CDI:-true}
   cdi_spec_dirs = ["$node_dir/cdi"]
   [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
@@ -131,7 +133,7 @@ port: $(free_port)
 healthzPort: 0
 authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {clientCAFile: $dir/pki/ca.crt}}
 authorization: {mode: AlwaysAllow}
-containerRuntimeEndpoint: unix:///run/containerd.sock
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 cgroupDriver: cgroupfs
 cgroupRoot: /nos-$node
 failCgroupV1: false
@@ -185,7 +187,7 @@ Y
 }
 
 # client_of_containerd COMMAND...: in the namespace of the kubelet's images.
-client_of_containerd() { "$ctr" --address /run/containerd.sock --namespace k8s.io "$@"; }
+client_of_containerd() { "$ctr" --address /run/containerd/containerd.sock --namespace k8s.io "$@"; }
 
 # inside: the first process of the namespaces.
 inside() {
@@ -235,7 +237,7 @@ run_client() {
   local first
   first=$(cat "$node_dir/first.pid") || die "no node runs in $node_dir"
   nsenter --target "${first% }" --mount --pid \
-    "${path_of[ctr]}" --address /run/containerd.sock --namespace k8s.io "$@"
+    "${path_of[ctr]}" --address /run/containerd/containerd.sock --namespace k8s.io "$@"
 }
 
 finish() {

@@ -40,6 +40,13 @@ join_node() {
   expect labeled k label node "$node" nos.nebuly.com/gpu-partitioning=mig \
     nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB "nvidia.com/gpu.count=$1"
 }
+# leave_node: ends it, and what it has below $work/node.
+leave_node() {
+  kill "${pid[kubelet]}"
+  wait "${pid[kubelet]}" 2>/dev/null
+  unset "pid[kubelet]"
+  rm -rf "$work/node"
+}
 # permit_agent: $work/agent.kubeconfig, with the rights that the chart gives the agent.
 chart_options=()  # of helm, for other values
 permit_agent() {
@@ -49,6 +56,10 @@ permit_agent() {
     awk 'BEGIN {RS = "---\n"} /mig-agent/ && /\nkind: (ServiceAccount|ClusterRole|ClusterRoleBinding|ValidatingAdmissionPolicy|ValidatingAdmissionPolicyBinding)\n/ {printf "---\n%s", $0}' \
       >"$work/roles.yaml"
   expect 'clusterrole.*created' k create -f "$work/roles.yaml"
+  authenticate_agent
+}
+# authenticate_agent: $work/agent.kubeconfig, for the node that is there now.
+authenticate_agent() {
   expect kubeconfig "$controlplane" kubeconfig "$node-agent" --namespace "$team" \
     --serviceaccount "$release-mig-agent" --node "$node"
   mv "$dir/$node-agent.kubeconfig" "$work/agent.kubeconfig"

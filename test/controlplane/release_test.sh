@@ -110,6 +110,9 @@ expect '"sandbox":true' curl -fsS "http://127.0.0.1:$page/api/v1/session"
 within 30 curl -fsS "http://127.0.0.1:$api/api/v1/nodes"
 # The command that it proposes needs no file of the container.
 expect "^try: kubectl --server http://127.0.0.1:$api get pods" cat "$work/sandbox.log"
+# As docs/terminal.md runs the program: any user, with a kubeconfig from outside.
+chmod 644 "$image/tmp/kubeconfig"
+expect '^GPUs ' env KUBECONFIG=/tmp/kubeconfig chroot --userspec=1234:1234 "$image" /usr/local/bin/nos status
 # Published on every address, it still answers only those who name this machine.
 expect '^403$' curl -s -o /dev/null -w '%{http_code}' -H 'Host: sandbox.example' "http://127.0.0.1:$page/api/v1/session"
 

@@ -53,6 +53,25 @@ pod() {
   printf '  containers: [{name: main, image: example/any, resources: {%s}}]\n' "$4"
 }
 tenant() { k --as "$role-of-$team" "$@"; }
+# large initContainers|limits: a pod of about the size that can be stored, with many of them and the GPU last. An
+# expression that costs too much would let it pass.
+large() {
+  local i
+  {
+    printf '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "large", "namespace": "%s"}, "spec": {' "$team"
+    if [ "$1" = limits ]; then
+      printf '"containers": [{"name": "main", "image": "example/any", "resources": {"limits": {'
+      for i in {1..30000}; do printf '"a.b/c%s": "1", ' "$i"; done
+      printf '"nvidia.com/mig-1g.5gb": "1"}}}]'
+    else
+      printf '"initContainers": ['
+      for i in {1..15000}; do printf '{"name": "i%s", "image": "i"}, ' "$i"; done
+      printf '{"name": "last", "image": "i", "resources": {"limits": {"nvidia.com/mig-1g.5gb": "1"}}}], '
+      printf '"containers": [{"name": "main", "image": "example/any"}]'
+    fi
+    printf '}}'
+  }
+}
 slice='limits: {nvidia.com/mig-1g.5gb: 1}'
 # The API server may take a moment to read a new policy.
 is_refused() {
@@ -68,6 +87,10 @@ for role in edit admin; do
   refuse "set spec.schedulerName to nos-scheduler" from "$(pod e "$team" 'resourceClaims: [{name: gpu, resourceClaimName: x}]' '')" tenant create
   refuse "elastic quota ours" from "$(pod f "$team" 'ownerReferences: []' "$slice" |
     sed "s/metadata: {name: f, namespace: $team}/metadata: {name: f, namespace: $team, ownerReferences: [{apiVersion: apps\/v1, kind: DaemonSet, name: d, uid: 1-2}]}/; s/  ownerReferences: \[\]/  restartPolicy: Never/")" tenant create
+  for many in initContainers limits; do
+    large "$many" >"$work/large.yaml"
+    refuse "set spec.schedulerName to nos-scheduler" tenant create --dry-run=server -f "$work/large.yaml"
+  done
   expect created from "$(pod "good-$role" "$team" 'schedulerName: nos-scheduler' "$slice")" tenant create
   expect created from "$(pod "cpu-$role" "$team" 'restartPolicy: Never' 'limits: {cpu: 1}')" tenant create
   expect created from "$(pod "free-$role" "$free" 'restartPolicy: Never' "$slice")" tenant create

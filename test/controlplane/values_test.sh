@@ -156,6 +156,22 @@ expect_no "$empty" only notes --set gpuPartitioner.migAgent.hybrid.reset=node
 expect_no "$empty" only notes --set gpuPartitioner.migAgent.mps.enabled=true,gpuPartitioner.migAgent.mps.plugin=nebuly
 expect_no "$empty" only notes --set gpuPartitioner.migAgent.mps.enabled=true,gpuPartitioner.migAgent.runtimeClassName=nvidia
 
+# The first commands that NOTES shows: two plugins must not offer the same devices, and the GPU Operator has
+# labelled its nodes before.
+cp -r "$root/deploy/helm/nos" "$work/shown"
+mv "$work/shown/templates/NOTES.txt" "$work/shown"
+printf 'text: {{ tpl (.Files.Get "NOTES.txt") . | quote }}\n' >"$work/shown/templates/text.yaml"
+shown() { "$helm" template nos "$work/shown" -n nos-system --kube-version 1.28.0 -s templates/text.yaml "$@"; }
+expect 'label node NODE --overwrite nos.nebuly.com/gpu-partitioning=mig nvidia.com/gpu.deploy.device-plugin=false' shown
+expect 'label node NODE --overwrite nos.nebuly.com/gpu-partitioning=mig\\n' shown \
+  --set gpuPartitioner.migAgent.devicePlugin.mode=nvidia
+expect_no 'label node' shown --set gpuPartitioner.enabled=false
+expect 'the image nos:0.1.0, which names no registry: .* set image.repository' shown
+expect_no 'names no registry' shown --set image.repository=registry.test/team/nos
+expect_no 'names no registry' shown --set image.registry=registry.test
+expect 'NOTE No effect: operator.kubeRbacProxy .*ask for a token with the right to read metrics: metrics.secure' \
+  only notes -f "$files/go.yaml"
+
 # Pods by requirements get MPS shares without hostIPC if agents and pods share memory by a folder.
 sharing() { only operator --set gpuPartitioner.migAgent.mps.enabled=true "$@"; }
 folder=gpuPartitioner.migAgent.mps.shmFolder=/run/nos/mps-shm

@@ -2,12 +2,12 @@
 # Tests nos check --node on a machine with doubled GPUs: codes and verdicts, and that only --try
 # changes a GPU, and only an idle one.
 #
-#   check_node_test.sh NOS DOUBLE SMI MPS
+#   check_node_test.sh NOS DOUBLE SMI MPS CUDA
 set -u
 
 nos=$1
 export NOS_NVML_LIBRARY=$2
-smi=$(dirname "$3") mps=$(dirname "$4")
+smi=$(dirname "$3") mps=$(dirname "$4") cuda=$5
 command -v python3 >/dev/null || { echo "skipped: reading the output needs python3"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -63,11 +63,34 @@ chmod +x "$work/program"
 check 1 --try --program "$work/program" -o json
 [ "$(layout)" = "$before" ] || fail "the trial changed a GPU"
 trials=$(findings Trial | tr '\n' ';')
-[ "$trials" = "MigTrial OK;MigTrial NotChecked;MigTrial NotChecked;MpsTrial NotChecked;MigTrial NotChecked;MpsTrial OK;" ] ||
+[ "$trials" = "MigTrial OK;MigMemoryLimit NotChecked;MigTrial NotChecked;MigTrial NotChecked;MpsTrial NotChecked;MigTrial NotChecked;MpsTrial OK;MpsMemoryLimit NotChecked;" ] ||
   fail "trials: $trials"
 grep -q '^MIG-' "$work/ran" || fail "no program on the instance"
 grep -q '^0 0=1G$' "$work/ran" || fail "no program on the share"
 [ -z "$(find "$work" -maxdepth 1 -name 'nos-check-*')" ] || fail "the trial left its folder"
+
+# A CUDA program proves the limits, with the driver's library below the root. The one there was no library.
+grep -q 'no CUDA program was run: .*libcuda.so.580.95.05: file too short' "$work/out" || fail "why no CUDA program was run"
+cp "$cuda" "$driver/usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05"
+check 1 --try -o json
+verdict MigMemoryLimit OK
+verdict MpsMemoryLimit OK
+grep -q '1g.5gb@0: a CUDA program wrote 4864 MiB of GPU memory, and was refused more than its 4864 MiB' "$work/out" ||
+  fail "the limit of the instance"
+grep -q 'wrote 1024 MiB .* its 1024 MiB' "$work/out" || fail "the limit of the share"
+# faulty FAULT TEXT: both limits fail, and the finding says why.
+faulty() {
+  NOS_CUDA_DOUBLE=$1 check 1 --try -o json
+  verdict MigMemoryLimit Failed
+  verdict MpsMemoryLimit Failed
+  [ "$(grep -c "$2" "$work/out")" = 2 ] || fail "no word of: $2"
+  verdict MpsTrial "$(printf 'NotChecked\nOK')"
+  [ "$(layout)" = "$before" ] || fail "the trial changed a GPU"
+}
+faulty leaky 'could use [0-9]* MiB of GPU memory, more than its'
+faulty small 'could use 64 MiB of GPU memory, less than a quarter of its'
+faulty two 'sees 2 GPUs in place of one'
+faulty refusing 'a CUDA program failed: exit status 1: cuInit failed with CUDA error 999'
 
 # While an agent runs, it would offer the trial's instance to pods.
 echo '{"gpus": [{"model": "A100-40GB"}]}' >"$NOS_NVML_DOUBLE_STATE"

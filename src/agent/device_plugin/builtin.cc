@@ -124,6 +124,9 @@ class BuiltinStrategy final : public DevicePluginStrategy {
                 "chooses by what the node has; the node's condition "
                 "nos.nebuly.com/DeviceHandover says which and why.");
     fields.Text("cdiFolder", cdi_folder_, "Folder of CDI specifications.");
+    fields.Text("runtimeSocket", runtime_socket_,
+                "Socket of the node's containerd, by which the agent reads whether CDI is enabled. "
+                "Empty: those of distributions, if driverRootOnHost is the host's root.");
     fields.Text("cdiKind", options_.cdi_kind,
                 "Vendor and class of CDI device names. With another value than nos.nebuly.com/gpu "
                 "another program has to write the specification.");
@@ -220,6 +223,7 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     HandoverFacts facts;
     facts.runtime = FindString(node, "status", "nodeInfo", "containerRuntimeVersion");
     facts.kubelet = FindString(node, "status", "nodeInfo", "kubeletVersion");
+    facts.reads_cdi = ReadsCdi(facts.runtime, SocketsOfContainerd(runtime_socket_, context.host));
     if (handover_ == "cdi") {
       NOS_RETURN_IF_ERROR(CheckCdi(facts));
       return HandoverChoice{kubelet::Handover::kCdi, kConfigured};
@@ -230,12 +234,11 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     return ChooseHandover(facts);
   }
 
-  // Without a reader of specifications a container starts without its device. The configuration of
-  // the runtime, by which an older one may read them, cannot be seen. Error: kUnavailable.
+  // Without a reader of specifications a container starts without its device. Error: kUnavailable.
   Status CheckCdi(const HandoverFacts& facts) {
     unread_ = WhyNoCdi(facts);
     if (unread_.empty()) return Status::Ok();
-    unread_ += "; no new pod gets a device until it is newer or devicePlugin.handover is auto";
+    unread_ += "; no new pod gets a device until that changes, or devicePlugin.handover is auto";
     return {Code::kUnavailable, unread_};
   }
 
@@ -244,7 +247,7 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     options.cdi_kind = kCdiKind;
     return options;
   }();
-  std::string handover_ = "auto", cdi_folder_ = "/var/run/cdi";
+  std::string handover_ = "auto", cdi_folder_ = "/var/run/cdi", runtime_socket_;
   kubelet::CgroupFolder cgroups_;
   std::optional<HandoverChoice> choice_;  // none before the first offer
   std::string unread_;  // why devices cannot be handed over by CDI, as configured; "": they can

@@ -8,6 +8,7 @@
 #include "kube/testing/fake_api.h"
 #include "kube/testing/refuse.h"
 #include "kubelet/testing/fake_kubelet.h"
+#include "kubelet/testing/fake_runtime.h"
 
 namespace nos::agent {
 namespace {
@@ -78,8 +79,8 @@ TEST_F(BuiltinPluginTest, OffersNothingByCdiThatNobodyReads) {
   const auto plugin = Open();
 
   const std::string message =
-      "containerd://1.7.27 may ignore CDI specifications; no new pod gets a device until it is "
-      "newer or devicePlugin.handover is auto";
+      "containerd://1.7.27 may ignore CDI specifications; no new pod gets a device until "
+      "that changes, or devicePlugin.handover is auto";
   EXPECT_EQ(plugin->Offer({}).message(), message);
   ASSERT_TRUE(strategy_->Handover());
   EXPECT_EQ(strategy_->Handover()->status, "False");
@@ -89,6 +90,32 @@ TEST_F(BuiltinPluginTest, OffersNothingByCdiThatNobodyReads) {
 
   // The runtime was updated.
   api_.Put(NodeWith("containerd://2.1.4"));
+  (void)plugin->Offer({});
+  ASSERT_TRUE(strategy_->Handover());
+  EXPECT_NE(strategy_->Handover()->reason, "SpecificationNotRead");
+}
+
+TEST_F(BuiltinPluginTest, BelievesTheRuntimeRatherThanItsVersion) {
+  const std::string socket = folder_ + "/containerd.sock";
+  GivenTexts texts({{"handover", "cdi"},
+                    {"folder", folder_},
+                    {"cdiFolder", folder_ + "/cdi"},
+                    {"runtimeSocket", socket}});
+  strategy_->Describe(texts);
+  kubelet::FakeRuntime runtime;
+  const auto plugin = Open();
+
+  api_.Put(NodeWith("containerd://2.1.4"));
+  ASSERT_TRUE(runtime.Serve(socket, R"({"enableCDI":false})").ok());
+  EXPECT_EQ(plugin->Offer({}).message(),
+            "containerd://2.1.4 has CDI switched off (enable_cdi); no new pod gets a device until "
+            "that changes, or devicePlugin.handover is auto");
+  ASSERT_TRUE(strategy_->Handover());
+  EXPECT_EQ(strategy_->Handover()->reason, "SpecificationNotRead");
+
+  // An administrator has enabled it in an older one.
+  api_.Put(NodeWith("containerd://1.7.27"));
+  ASSERT_TRUE(runtime.Serve(socket, R"({"enableCDI":true})").ok());
   (void)plugin->Offer({});
   ASSERT_TRUE(strategy_->Handover());
   EXPECT_NE(strategy_->Handover()->reason, "SpecificationNotRead");

@@ -1,10 +1,12 @@
 #include "agent/device_plugin/handover.h"
 
-#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "base/log.h"
 #include "base/text.h"
+#include "codec/json.h"
+#include "kubelet/container_runtime.h"
 
 namespace nos::agent {
 namespace {
@@ -23,7 +25,7 @@ std::optional<std::pair<int64_t, int64_t>> VersionOf(std::string_view version,
   return std::pair(*major, *minor);
 }
 
-bool ReadsCdi(std::string_view runtime) {
+bool ReadsCdiByDefault(std::string_view runtime) {
   const auto containerd = VersionOf(runtime, "containerd://");
   const auto crio = VersionOf(runtime, "cri-o://");
   return (containerd && *containerd >= std::pair<int64_t, int64_t>(2, 0)) ||
@@ -35,10 +37,46 @@ bool PassesCdi(std::string_view kubelet) {
   return version && *version >= std::pair<int64_t, int64_t>(1, 29);
 }
 
+// Folders below the host's root. Sources: the manuals of k3s, RKE2, k0s, MicroK8s and containerd.
+constexpr std::string_view kSockets[] = {
+    "run/k3s/containerd/containerd.sock",
+    "run/k0s/containerd.sock",
+    "var/snap/microk8s/common/run/containerd.sock",
+    "run/containerd/containerd.sock",
+};
+
 }  // namespace
 
+std::vector<std::string> SocketsOfContainerd(const std::string& configured,
+                                             const device::HostFolders& host) {
+  if (!configured.empty()) return {configured};
+  std::vector<std::string> sockets;
+  if (host.driver_host != "/") return sockets;
+  for (const std::string_view socket : kSockets) {
+    sockets.push_back((host.driver == "/" ? "/" : host.driver + "/") + std::string(socket));
+  }
+  return sockets;
+}
+
+std::optional<bool> ReadsCdi(const std::string& runtime, const std::vector<std::string>& sockets) {
+  if (!runtime.starts_with("containerd://")) return std::nullopt;
+  for (const std::string& socket : sockets) {
+    const Result<std::string> config = kubelet::ReadRuntimeConfig(socket);
+    if (!config.ok()) {
+      Log(LogLevel::kDebug, "failed to read the configuration of containerd",
+          {{"socket", socket}, {"error", config.status().message()}});
+      continue;
+    }
+    const Result<Json> json = ParseJson(*config);
+    const Json* enabled = json.ok() ? Find(*json, "enableCDI") : nullptr;
+    if (enabled != nullptr && enabled->is_bool()) return enabled->get_bool();
+  }
+  return std::nullopt;
+}
+
 std::string WhyNoCdi(const HandoverFacts& facts) {
-  const bool reads = ReadsCdi(facts.runtime);
+  if (facts.reads_cdi == false) return facts.runtime + " has CDI switched off (enable_cdi)";
+  const bool reads = facts.reads_cdi == true || ReadsCdiByDefault(facts.runtime);
   if (reads && PassesCdi(facts.kubelet)) return "";
   const auto named = [](const std::string& version, const char* otherwise) {
     return version.empty() ? otherwise : version;

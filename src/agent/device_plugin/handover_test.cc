@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
+
+#include "kubelet/testing/fake_runtime.h"
 
 namespace nos::agent {
 namespace {
@@ -23,8 +26,13 @@ TEST(HandoverTest, ChoosesWhatTheNodeSupports) {
       {{"containerd://2.0.0-k3s1", "v1.29.0+k3s1", true}, Handover::kCdi, ""},
       {{"cri-o://1.34.1", "v1.34.1", true}, Handover::kCdi, ""},
       {{"cri-o://1.27.9", "v1.29.9", true}, Handover::kNodes, cdi("cri-o://1.27.9")},
-      // Its switch enable_cdi cannot be seen.
+      // Its switch enable_cdi is not known.
       {{"containerd://1.7.27", "v1.34.2", true}, Handover::kNodes, cdi("containerd://1.7.27")},
+      {{"containerd://1.7.27", "v1.34.2", true, true}, Handover::kCdi, ""},
+      {{"containerd://2.1.4", "v1.34.2", true, true}, Handover::kCdi, ""},
+      {{"containerd://2.1.4", "v1.34.2", true, false},
+       Handover::kNodes,
+       "containerd://2.1.4 has CDI switched off (enable_cdi)"},
       {{"containerd://2.1.4", "v1.28.15", true}, Handover::kNodes, cdi("kubelet v1.28.15")},
       {{"containerd://2.1.4", "", true}, Handover::kNodes, cdi("kubelet of an unknown version")},
       {{"containerd://x", "v1.34.2", true}, Handover::kNodes, cdi("containerd://x")},
@@ -48,6 +56,58 @@ TEST(HandoverTest, NeedsTheHostsFiles) {
       choice.why,
       "the agent does not see the host's files (driverRoot), so NVIDIA's container runtime has "
       "to add those of the driver");
+}
+
+// A containerd below the root of a host.
+class RuntimeTest : public ::testing::Test {
+ protected:
+  RuntimeTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "nos-runtime-XXXXXX";
+    root_ = mkdtemp(pattern.data());
+  }
+  ~RuntimeTest() override { std::filesystem::remove_all(root_); }
+  void Serve(const std::string& config, kubelet::GrpcCode code = kubelet::GrpcCode::kOk,
+             const std::string& socket = "run/containerd/containerd.sock") {
+    ASSERT_TRUE(runtime_.Serve(root_ + "/" + socket, config, code).ok());
+  }
+  std::optional<bool> Reads(const std::string& runtime = "containerd://2.1.4") {
+    return ReadsCdi(runtime, SocketsOfContainerd("", {root_, "/"}));
+  }
+
+  std::string root_;
+  kubelet::FakeRuntime runtime_;
+};
+
+TEST_F(RuntimeTest, SaysWhetherItReadsCdi) {
+  EXPECT_EQ(Reads(), std::nullopt) << "no socket";
+  Serve(R"({"enableCDI":false})");
+  EXPECT_EQ(Reads(), false);
+  Serve(R"({"enableCDI":true})");
+  EXPECT_EQ(Reads(), true);
+  EXPECT_EQ(Reads("cri-o://1.34.1"), std::nullopt);
+}
+
+TEST_F(RuntimeTest, MayNotSay) {
+  for (const char* config : {"", "{", "[]", "{}", R"({"enableCDI":"yes"})"}) {
+    Serve(config);
+    EXPECT_EQ(Reads(), std::nullopt) << config;
+  }
+  Serve(R"({"enableCDI":true})", kubelet::GrpcCode::kUnimplemented);
+  EXPECT_EQ(Reads(), std::nullopt);
+}
+
+TEST_F(RuntimeTest, OfADistributionComesFirst) {
+  Serve(R"({"enableCDI":false})");
+  Serve(R"({"enableCDI":true})", kubelet::GrpcCode::kOk, "run/k3s/containerd/containerd.sock");
+  EXPECT_EQ(Reads(), true);
+}
+
+TEST(SocketsOfContainerd, AreSeenBelowTheRootOnly) {
+  EXPECT_EQ(SocketsOfContainerd("", {"/host", "/"}).back(), "/host/run/containerd/containerd.sock");
+  EXPECT_EQ(SocketsOfContainerd("", {}).back(), "/run/containerd/containerd.sock");
+  EXPECT_TRUE(SocketsOfContainerd("", {"/host", "/usr/local/nvidia"}).empty());
+  EXPECT_EQ(SocketsOfContainerd("/x.sock", {"/host", "/usr/local/nvidia"}),
+            std::vector<std::string>{"/x.sock"});
 }
 
 }  // namespace

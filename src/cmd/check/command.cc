@@ -14,6 +14,7 @@
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/findings/report.h"
+#include "cmd/nodecheck/memory_probe.h"
 #include "cmd/nodecheck/topics.h"
 #include "cmd/nodecheck/trial.h"
 #include "cmd/terminal.h"
@@ -28,7 +29,8 @@ constexpr size_t kWidth = 100;
 struct CheckFlags {
   std::string kubeconfig, context, ns, output = "text", catalogue;
   bool node = false, trial = false;
-  std::string library, program;
+  std::string library, program, cuda_library;
+  int64_t memory_probe = 0;
   MachineOptions machine;
 };
 
@@ -71,6 +73,14 @@ class TrialFolder {
   std::string path_;
 };
 
+// That of the driver whose files were found, else any that the loader finds.
+std::string CudaLibraryOf(const CheckFlags& flags, const Machine& machine) {
+  constexpr const char* kName = "libcuda.so.1";
+  const std::string found =
+      machine.files.ok() ? device::PathOf(kName, *machine.files, flags.machine.host) : "";
+  return found.empty() ? kName : found;
+}
+
 std::vector<Finding> LookAtMachine(const CheckFlags& flags, const gpu::Catalogue& catalogue) {
   Findings findings;
   const auto library = OpenNvml(flags.library, flags.machine.host);
@@ -87,7 +97,8 @@ std::vector<Finding> LookAtMachine(const CheckFlags& flags, const gpu::Catalogue
     // A signal does not end the trial between the creation and the removal of an instance.
     const Interrupt delayed("");
     const TrialFolder folder;
-    TryGpus(backend, machine, {flags.program, folder.path()}, findings);
+    TryGpus(backend, machine, {flags.program, folder.path(), CudaLibraryOf(flags, machine)},
+            findings);
   }
   return findings.all();
 }
@@ -105,6 +116,7 @@ Status CheckFlagsOf(const CheckFlags& flags) {
 }
 
 int RunCheck(const CheckFlags& flags) {
+  if (flags.memory_probe > 0) return RunMemoryProbe(flags.cuda_library, flags.memory_probe);
   if (const Status flagged = CheckFlagsOf(flags); !flagged.ok()) return Fail("nos check", flagged);
   const auto catalogue = ReadCatalogue(flags.catalogue);
   if (!catalogue.ok()) return Fail("nos check", catalogue.status());
@@ -118,11 +130,14 @@ void AddNodeFlags(CLI::App& command, CheckFlags& flags) {
   command.add_flag("--node", flags.node, "Check this machine and its GPUs, not a cluster");
   command.add_flag("--try", flags.trial,
                    "With --node: create and remove a MIG instance, or run an MPS daemon, on GPUs "
-                   "that are idle; modes are not changed");
+                   "that are idle, and use memory there up to the limit; modes are not changed");
   command
       .add_option("--program", flags.program,
                   "With --try: program to run on the instance or share, such as a CUDA sample")
       ->option_text("FILE");
+  // The trial starts this program with them (memory_probe.h).
+  command.add_option("--memory-probe", flags.memory_probe)->group("");
+  command.add_option("--cuda-library", flags.cuda_library)->group("");
   command
       .add_option("--nvml-library", flags.library,
                   "With --node. Default: $NOS_NVML_LIBRARY or libnvidia-ml.so.1")

@@ -89,16 +89,17 @@ void CheckBuiltin(const std::vector<Found>& plugins, Findings& findings) {
                     fmt::format("NVIDIA's device plugin {} runs on labelled nodes without MIG: it "
                                 "offers nvidia.com/gpu",
                                 name),
-                    "kubectl label node NODE nvidia.com/gpu.deploy.device-plugin=false",
+                    "kubectl label node NODE nvidia.com/gpu.deploy.device-plugin=false --overwrite",
                     NodesOf(found));
     } else {
-      findings.Fail("DevicePlugin",
-                    fmt::format("NVIDIA's device plugin {} runs on labelled nodes, and the agent "
-                                "offers the same devices",
-                                name),
-                    "kubectl label node NODE nvidia.com/gpu.deploy.device-plugin=false, or "
-                    "devicePlugin.mode=nvidia",
-                    NodesOf(found));
+      findings.Fail(
+          "DevicePlugin",
+          fmt::format("NVIDIA's device plugin {} runs on labelled nodes, and the agent "
+                      "offers the same devices",
+                      name),
+          "kubectl label node NODE nvidia.com/gpu.deploy.device-plugin=false --overwrite, "
+          "or devicePlugin.mode=nvidia",
+          NodesOf(found));
     }
   }
   if (!competes) findings.Ok("DevicePlugin", "no other device plugin runs on labelled nodes");

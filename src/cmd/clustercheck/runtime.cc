@@ -45,6 +45,16 @@ Cdi CdiOf(const NodeFacts& node) {
   return Cdi::kUnknown;
 }
 
+// Their agents ask them, and say what they found in condition kDeviceHandover, which is a finding
+// of its own.
+void WarnOfOptionalCdi(const std::vector<std::string>& nodes, Findings& findings) {
+  if (nodes.empty()) return;
+  findings.Warn("ContainerRuntime", "runtimes read CDI specifications only if configured to",
+                "look at the condition " + std::string(agent::kDeviceHandover) +
+                    " of these nodes: it says how containers get their devices there",
+                nodes);
+}
+
 // The agent offers no device there with handover cdi (agent/device_plugin/handover.h).
 void WarnOfOldRuntimes(const std::string& message, bool needs_cdi,
                        const std::vector<std::string>& nodes, Findings& findings) {
@@ -86,8 +96,7 @@ void CheckCdi(const Snapshot& snapshot, Findings& findings) {
   }
   WarnOfOldRuntimes("runtimes or kubelets do not read CDI specifications", needs_cdi, without,
                     findings);
-  WarnOfOldRuntimes("runtimes read CDI specifications only if configured to", needs_cdi, optional,
-                    findings);
+  WarnOfOptionalCdi(optional, findings);
   if (!unknown.empty()) {
     findings.Warn("ContainerRuntime", "runtimes that nos does not know",
                   "set devicePlugin.handover by hand (docs/install.md)", unknown);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cmd/nodecheck/memory_probe.h"
 #include "cmd/nodecheck/smi.h"
 #include "cmd/nodecheck/topics.h"
 
@@ -112,6 +113,16 @@ TEST_F(MachineTest, DriversAndFiles) {
   EXPECT_EQ(VerdictOf("GpusAnswer"), Verdict::kFailed);
   machine_.gpus.clear();
   EXPECT_EQ(VerdictOf("GpusAnswer"), Verdict::kFailed);
+}
+
+TEST(MemoryProbeTest, TheLimitHoldsOrNot) {
+  EXPECT_EQ(ProblemOf({1, 1024}, 1024), "");
+  EXPECT_EQ(ProblemOf({1, 256}, 1024), "") << "the rest is the context's";
+  EXPECT_NE(ProblemOf({1, 1088}, 1024), "");
+  EXPECT_NE(ProblemOf({1, 192}, 1024), "");
+  EXPECT_NE(ProblemOf({2, 1024}, 1024), "");
+  EXPECT_NE(ProblemOf({0, 0}, 1024), "");
+  EXPECT_EQ(ProbeMemory("libcuda.so.1", 0, {}).status().code(), Code::kNotFound);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/process.h"
 #include "base/text.h"
+#include "cmd/nodecheck/memory_probe.h"
 #include "device/mps_tool.h"
 
 namespace nos::cmd {
@@ -18,6 +19,7 @@ using device::GpuInstance;
 
 constexpr auto kProgramWithin = std::chrono::minutes(2);
 constexpr auto kDaemonWithin = std::chrono::seconds(10);
+constexpr int64_t kShareMiB = 1024;
 constexpr std::string_view kRemedy =
     "run the command as root, with no other program that partitions GPUs";
 
@@ -40,26 +42,59 @@ std::string WhyNot(device::NvmlBackend& backend, const GpuFacts& gpu) {
 
 Status RunProgramOn(const std::string& program, const std::vector<std::string>& variables) {
   if (program.empty()) return Status::Ok();
-  std::vector<std::string> environment = OwnEnvironment();
-  for (const std::string& variable : variables) {
-    const std::string name = variable.substr(0, variable.find('=') + 1);
-    std::erase_if(environment, [&](const std::string& old) { return old.starts_with(name); });
-    environment.push_back(variable);
-  }
   NOS_ASSIGN(const ProgramEnd end,
-             RunProgram({{program}, std::move(environment)}, {.within = kProgramWithin}));
+             RunProgram({{program}, EnvironmentWith(variables)}, {.within = kProgramWithin}));
   if (end.how == "exit status 0") return Status::Ok();
   return {Code::kUnavailable,
           fmt::format("{}: {}: {}", program, end.how, Shortened(end.output, 200))};
 }
 
+// The programs of a trial: the user's, and one that uses GPU memory up to the limit.
+struct Runs {
+  Status program{};
+  Result<MemoryProbe> probe = NotFound("nothing was tried");
+};
+Runs RunBoth(const TrialOptions& options, int64_t limit_mib,
+             const std::vector<std::string>& variables) {
+  return {RunProgramOn(options.program, variables),
+          ProbeMemory(options.cuda_library, limit_mib, variables)};
+}
+
+void ReportLimit(const std::string& code, const std::string& what, const Result<MemoryProbe>& probe,
+                 int64_t limit_mib, Findings& findings) {
+  if (!probe.ok() && probe.status().code() == Code::kNotFound) {
+    return findings.NotChecked(
+        code, fmt::format("{}: no CUDA program was run: {}", what, probe.status().message()),
+        "name the root of the driver's files (--driver-root)");
+  }
+  if (!probe.ok()) {
+    return findings.Fail(
+        code, fmt::format("{}: a CUDA program failed: {}", what, probe.status().message()),
+        "run the command on the machine itself: this container may lack device "
+        "nodes, such as those of the instance");
+  }
+  if (const std::string problem = ProblemOf(*probe, limit_mib); !problem.empty()) {
+    return findings.Fail(code, fmt::format("{}: of a CUDA program: {}", what, problem),
+                         "the driver does not keep what it was asked for: use another version, and "
+                         "report this output");
+  }
+  findings.Ok(code,
+              fmt::format("{}: a CUDA program wrote {} MiB of GPU memory, and was refused more "
+                          "than its {} MiB",
+                          what, probe->allocated_mib, limit_mib));
+}
+
 std::string WithProgram(const TrialOptions& options) {
-  return options.program.empty() ? "no program was run on it (--program)"
-                                 : options.program + " ran on it";
+  return options.program.empty() ? "" : "; " + options.program + " ran on it";
 }
 
 // The profile with the fewest slices that the driver can place.
-std::optional<std::pair<std::string, uint8_t>> SmallestPlacement(const GpuFacts& gpu) {
+struct Place {
+  std::string profile;
+  uint8_t start = 0;
+  int64_t memory_mib = 0;
+};
+std::optional<Place> SmallestPlacement(const GpuFacts& gpu) {
   const device::DriverProfile* smallest = nullptr;
   for (const auto& one : gpu.described.profiles) {
     const device::DriverProfile& profile = one.profile;
@@ -67,7 +102,8 @@ std::optional<std::pair<std::string, uint8_t>> SmallestPlacement(const GpuFacts&
     if (smallest == nullptr || profile.slices < smallest->slices) smallest = &profile;
   }
   if (smallest == nullptr) return std::nullopt;
-  return std::pair{smallest->name, static_cast<uint8_t>(smallest->placements.front().start)};
+  return Place{smallest->name, static_cast<uint8_t>(smallest->placements.front().start),
+               smallest->memory_mib};
 }
 
 bool Lists(const Result<std::vector<GpuInstance>>& instances, const GpuInstance& made) {
@@ -83,19 +119,19 @@ void TryMig(device::NvmlBackend& backend, const GpuFacts& gpu, const TrialOption
     return findings.NotChecked("MigTrial",
                                Name(info) + " not tried: the driver lists no placement");
   }
-  const auto made = backend.Create(info.index, place->first, place->second);
+  const auto made = backend.Create(info.index, place->profile, place->start);
   if (!made.ok()) {
     return findings.Fail("MigTrial",
-                         fmt::format("{}: cannot create {}@{}: {}", Name(info), place->first,
-                                     place->second, made.status().message()),
+                         fmt::format("{}: cannot create {}@{}: {}", Name(info), place->profile,
+                                     place->start, made.status().message()),
                          std::string(kRemedy));
   }
   const bool listed = Lists(backend.ListInstances(info.index), *made);
-  const Status ran = RunProgramOn(options.program, {"CUDA_VISIBLE_DEVICES=" + made->uuid});
+  const Runs ran = RunBoth(options, place->memory_mib, {"CUDA_VISIBLE_DEVICES=" + made->uuid});
   // Always, whatever happened in it.
   const Status removed = backend.Destroy(info.index, made->id);
   const bool remains = Lists(backend.ListInstances(info.index), *made);
-  const std::string what = fmt::format("{}: {}@{}", Name(info), place->first, place->second);
+  const std::string what = fmt::format("{}: {}@{}", Name(info), place->profile, place->start);
   if (!removed.ok() || remains) {
     return findings.Fail("MigTrial",
                          fmt::format("{} was created and is still there: {}", what,
@@ -108,16 +144,16 @@ void TryMig(device::NvmlBackend& backend, const GpuFacts& gpu, const TrialOption
     return findings.Fail("MigTrial", what + " was created, and the driver did not list it",
                          "use a newer driver");
   }
-  if (!ran.ok()) {
-    return findings.Fail("MigTrial", fmt::format("{}: {}", what, ran.message()),
+  if (!ran.program.ok()) {
+    return findings.Fail("MigTrial", fmt::format("{}: {}", what, ran.program.message()),
                          "does the program run on the whole machine? Is libcuda.so.1 visible?");
   }
-  findings.Ok("MigTrial",
-              fmt::format("{} was created and removed; {}", what, WithProgram(options)));
+  findings.Ok("MigTrial", fmt::format("{} was created and removed{}", what, WithProgram(options)));
+  ReportLimit("MigMemoryLimit", what, ran.probe, place->memory_mib, findings);
 }
 
 // A daemon of our own: programs outside its pipe folder do not notice it.
-Status ServeShare(const device::MpsTool& tool, const TrialOptions& options) {
+Result<Runs> ServeShare(const device::MpsTool& tool, const TrialOptions& options) {
   NOS_RETURN_IF_ERROR(tool.MakeFolders());
   NOS_ASSIGN(const ProcessHandle daemon, tool.StartDaemon());
   Status done = tool.Ask("get_default_active_thread_percentage", kDaemonWithin).status();
@@ -130,15 +166,18 @@ Status ServeShare(const device::MpsTool& tool, const TrialOptions& options) {
   if (done.ok()) {
     done = tool.Ask("set_default_device_pinned_mem_limit 0 " + limit, kDaemonWithin).status();
   }
+  Runs runs;
   if (done.ok()) {
-    done = RunProgramOn(options.program,
-                        {"CUDA_MPS_PIPE_DIRECTORY=" + tool.options().pipe_folder,
-                         "CUDA_VISIBLE_DEVICES=0", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=" + limit});
+    runs = RunBoth(options, kShareMiB,
+                   {"CUDA_MPS_PIPE_DIRECTORY=" + tool.options().pipe_folder,
+                    "CUDA_VISIBLE_DEVICES=0", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=" + limit});
+    done = runs.program;
   }
   const Status quit = tool.Ask("quit", kDaemonWithin).status();
   if (!quit.ok()) daemon.Kill();
   tool.RemovePipes();
-  return done;
+  if (!done.ok()) return done;
+  return runs;
 }
 
 void TryMps(const Machine& machine, const GpuFacts& gpu, const TrialOptions& options,
@@ -158,14 +197,14 @@ void TryMps(const Machine& machine, const GpuFacts& gpu, const TrialOptions& opt
                               .gpu_uuid = info.uuid,
                               .pipe_folder = options.mps_folder + "/pipe",
                               .log_folder = options.mps_folder + "/log"});
-  const Status served = ServeShare(tool, options);
+  const Result<Runs> served = ServeShare(tool, options);
   if (!served.ok()) {
-    return findings.Fail("MpsTrial", fmt::format("{}: {}", Name(info), served.message()),
+    return findings.Fail("MpsTrial", fmt::format("{}: {}", Name(info), served.status().message()),
                          "the log of the daemon has the reason; " + std::string(kRemedy));
   }
-  findings.Ok("MpsTrial",
-              fmt::format("{}: an MPS daemon with a limit of 1 GiB started and ended; {}",
-                          Name(info), WithProgram(options)));
+  findings.Ok("MpsTrial", fmt::format("{}: an MPS daemon with a limit of 1 GiB started and ended{}",
+                                      Name(info), WithProgram(options)));
+  ReportLimit("MpsMemoryLimit", Name(info), served->probe, kShareMiB, findings);
 }
 
 }  // namespace

@@ -285,7 +285,7 @@ know the server by the authority that it publishes itself.
 {{- $none := list -}}
 {{- if hasKey $v "shareTelemetry" -}}{{- $none = append $none "shareTelemetry (nos sends nothing to its authors)" -}}{{- end -}}
 {{- range $path, $of := dict "operator" $v.operator "gpuPartitioner" $p -}}
-{{- if $of.kubeRbacProxy -}}{{- $none = append $none (print $path ".kubeRbacProxy (metrics are served without it: restrict access by a NetworkPolicy)") -}}{{- end -}}
+{{- if $of.kubeRbacProxy -}}{{- $none = append $none (print $path ".kubeRbacProxy (the daemons themselves ask for a token with the right to read metrics: metrics.secure)") -}}{{- end -}}
 {{- end -}}
 {{- if $p.devicePlugin -}}{{- $none = append $none "gpuPartitioner.devicePlugin (the agent offers the devices; to keep Nebuly's plugin: gpuPartitioner.migAgent.mps)" -}}{{- end -}}
 {{- if hasKey $p "requeueIntervalSeconds" -}}{{- $none = append $none "gpuPartitioner.requeueIntervalSeconds (pods are planned for when they appear or change)" -}}{{- end -}}
