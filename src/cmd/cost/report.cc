@@ -119,6 +119,33 @@ TextTable CostTableOf(const Json& answer, bool wide) {
   return table;
 }
 
+Result<std::string> MonthBefore(std::string_view month) {
+  const auto year = month.size() == 7 ? ParseInt(month.substr(0, 4)) : std::nullopt;
+  const auto number = month.size() == 7 ? ParseInt(month.substr(5)) : std::nullopt;
+  if (!year || !number) return Invalid("the server is not a nos telemetry server of this version");
+  return *number > 1 ? fmt::format("{:04}-{:02}", *year, *number - 1)
+                     : fmt::format("{:04}-12", *year - 1);
+}
+
+std::string ForecastText(const Json& answer) {
+  if (answer.is_null()) return "";
+  const std::string_view month = FindString(answer, "month");
+  const Json* forecast = Find(answer, "forecast");
+  if (forecast == nullptr || !forecast->is_object()) {
+    const std::string_view why = FindString(answer, "why");
+    return why == "the month has ended" ? "" : fmt::format("no forecast of {}: {}\n", month, why);
+  }
+  const Json* days = Find(*forecast, "days");
+  return fmt::format(
+      "forecast of {}: {} {}, 8 of 10 times from {} to {}: {} so far, and {} a day, the mean of "
+      "the "
+      "last {} days\n",
+      month, MoneyText(Find(*forecast, "cost")), FindString(answer, "currency"),
+      MoneyText(Find(*forecast, "low")), MoneyText(Find(*forecast, "high")),
+      MoneyText(Find(answer, "so_far", "cost")), MoneyText(Find(*forecast, "per_day")),
+      days != nullptr && days->is_int64() ? days->get_int64() : 0);
+}
+
 std::string CostNotes(const Json& answer) {
   std::string notes;
   if (AmountOf(Find(answer, "total", "unpriced_gpu_hours")).value_or(0) > 0) {
