@@ -71,6 +71,7 @@ Status Costs::EachHour(const std::string& cluster, telemetry::Millis from, telem
   from = std::max(from, begin.value_or(to));
   History history({recorder_, catalogue_, prices_}, *id, cluster);
   size_t computed = 0;
+  bool kept_all = true;
   for (telemetry::Millis hour = FloorTo(from, kHour); hour < to; hour += kHour) {
     const telemetry::Millis first = std::max(from, hour), last = std::min(to, hour + kHour);
     // The hour in which history begins is whole from its first record on.
@@ -87,10 +88,15 @@ Status Costs::EachHour(const std::string& cluster, telemetry::Millis from, telem
     computed += history.gpus();
     if (whole && settled) {
       fresh.ledger = std::make_shared<const Ledger>(std::move(of_hour));
-      Keep(cluster, hour, std::move(fresh));
+      kept_all = Keep(cluster, hour, std::move(fresh)) && kept_all;
     }
-    if (computed > kMaxGpuHours && last < to) {
-      return Invalid("that time has too many GPU hours for one answer: ask for a shorter time");
+    if (computed > max_gpu_hours_ && last < to) {
+      if (!kept_all) {
+        return Invalid("that time has too many GPU hours for one answer: ask for a shorter time");
+      }
+      return {Code::kUnavailable,
+              fmt::format("computing the costs of that time, {} % are done: ask again in a moment",
+                          100 * (last - from) / (to - from))};
     }
   }
   return Status::Ok();
@@ -110,7 +116,7 @@ std::shared_ptr<const Ledger> Costs::Kept(const std::string& cluster, telemetry:
   return changed ? nullptr : kept.ledger;
 }
 
-void Costs::Keep(const std::string& cluster, telemetry::Millis hour, Hour computed) {
+bool Costs::Keep(const std::string& cluster, telemetry::Millis hour, Hour computed) {
   const std::scoped_lock lock(mutex_);
   const size_t rows = computed.ledger->rows().size() + 1;
   Hour& kept = hours_[{cluster, hour}];
@@ -118,12 +124,14 @@ void Costs::Keep(const std::string& cluster, telemetry::Millis hour, Hour comput
   kept = std::move(computed);
   kept_rows_ += rows;
   // Recent hours are asked for most.
+  const bool full = kept_rows_ > kMaxRows;
   while (kept_rows_ > kMaxRows && hours_.size() > 1) {
     const auto oldest =
         std::ranges::min_element(hours_, {}, [](const auto& each) { return each.first.second; });
     kept_rows_ -= oldest->second.ledger->rows().size() + 1;
     hours_.erase(oldest);
   }
+  return !full;
 }
 
 void Costs::Count(Metrics& metrics) {

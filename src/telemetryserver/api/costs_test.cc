@@ -299,6 +299,26 @@ TEST_F(CostApiTest, AnswersCsv) {
       std::string::npos);
 }
 
+TEST_F(CostApiTest, LongTimeIsComputedStepByStep) {
+  Report({1, 2, 7}, 0, 10);
+  clock_.Set(kStart + 30 * kHour);
+  const std::string target =
+      fmt::format("/api/v1/cost?by=category&from={}&to={}", kStart, kStart + 29 * kHour);
+  const Json whole = Get(target);
+  api_.reset();
+  ingest_.reset();
+  Serve("", false, 16);  // eight hours at once
+  const net::HttpResponse first = Ask(target);
+  EXPECT_EQ(first.code, 503);
+  EXPECT_NE(first.body.find("% are done: ask again"), std::string::npos) << first.body;
+  int asked = 1;
+  net::HttpResponse last = first;
+  for (; last.code == 503 && asked < 10; ++asked) last = Ask(target);
+  EXPECT_EQ(last.code, 200);
+  EXPECT_EQ(asked, 4);
+  EXPECT_EQ(ParseJson(last.body).value_or(Json()), whole);
+}
+
 TEST_F(CostApiTest, RefusesWrongParameters) {
   Fill();
   for (const char* query :
