@@ -43,7 +43,7 @@ std::string ShareText(const Json* part, const Json* all) {
   return fmt::format("{:.0f}%", 100 * static_cast<double>(*amount) / static_cast<double>(*total));
 }
 
-bool HasNamespace(std::string_view by) { return by == "job" || by == "pod"; }
+bool HasNamespace(std::string_view by) { return by == "job" || by == "pod" || by == "workload"; }
 
 std::string NameOf(const Json& row) {
   const std::string_view kind = FindString(row, "kind");

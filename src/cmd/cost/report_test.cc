@@ -96,6 +96,15 @@ TEST(CostReportTest, MonthBeforeJanuaryIsDecember) {
   EXPECT_FALSE(MonthBefore("this").ok());
 }
 
+TEST(CostReportTest, JobsAndPodsHaveTheirNamespace) {
+  for (const char* by : {"job", "pod", "workload"}) {
+    const std::string table =
+        CostTableOf(Answer(by, {Row("pod", "team-a", "train-0")}), false).ToString(200);
+    EXPECT_NE(table.find("NAMESPACE"), std::string::npos) << by;
+    EXPECT_NE(table.find("team-a"), std::string::npos) << by;
+  }
+}
+
 TEST(CostReportTest, NotesNameGpusWithoutPrice) {
   const std::string notes = CostNotes(Answer("model", {}));
   EXPECT_NE(notes.find("3.00"), std::string::npos);

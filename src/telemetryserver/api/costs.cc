@@ -62,10 +62,11 @@ std::string WhyNoForecast(const TimeSpan& month, const CostRow& total, telemetry
                           telemetry::Millis now) {
   if (month.to <= now) return "the month has ended";
   if (IsUnpriced(total)) return "no GPU has a price";
-  const telemetry::Millis tenths =
-      std::max<telemetry::Millis>(0, FloorTo(now, kHour) - begin) * 10 / kDay;
-  return fmt::format("history has {}.{} days, and a forecast needs {}", tenths / 10, tenths % 10,
-                     kMinForecastDays);
+  const telemetry::Millis known = std::max<telemetry::Millis>(0, FloorTo(now, kHour) - begin);
+  const telemetry::Millis tenths = known * 10 / kDay;
+  const std::string length = known < kDay ? fmt::format("{} h", known / kHour)
+                                          : fmt::format("{}.{} days", tenths / 10, tenths % 10);
+  return fmt::format("history has {}, and a forecast needs {} days", length, kMinForecastDays);
 }
 
 }  // namespace

@@ -147,10 +147,13 @@ TEST_F(CostApiTest, ForecastsTheEndOfTheMonth) {
 
 TEST_F(CostApiTest, ShortHistoryHasNoForecast) {
   Report({1, 2, 7}, 0, 10);
+  clock_.Set(kStart + 5 * kHour);
+  EXPECT_EQ(FindString(Get("/api/v1/cost-forecast"), "why"),
+            "history has 4 h, and a forecast needs 3 days");
   clock_.Set(kStart + 2 * kDay + 23 * kHour);
   const Json answer = Get("/api/v1/cost-forecast");
   EXPECT_TRUE(Find(answer, "forecast")->is_null());
-  EXPECT_EQ(FindString(answer, "why"), "history has 2.9 days, and a forecast needs 3");
+  EXPECT_EQ(FindString(answer, "why"), "history has 2.9 days, and a forecast needs 3 days");
   EXPECT_GT(Amount(*Find(answer, "so_far"), "cost"), 0);
 }
 

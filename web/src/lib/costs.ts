@@ -22,7 +22,13 @@ export function sum(amount: number | null | undefined): string {
 export const money = (amount: number | null | undefined, currency: string): string =>
   amount === null || amount === undefined ? nothing : `${sum(amount)} ${currency}`;
 
-export const hours = (amount: string): string => whole.format((micros(amount) ?? 0) / 1e6);
+const some = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
+
+/** GPU hours: of a few also their parts. */
+export function hours(amount: string): string {
+  const value = (micros(amount) ?? 0) / 1e6;
+  return (value < 99.5 ? some : whole).format(value);
+}
 
 export type CostPartId = CostCategory | "others";
 
@@ -173,6 +179,12 @@ export function costSpan(text: string | undefined, now: number): CostSpan {
   const current = monthName(now);
   const month = /^\d{4}-(0[1-9]|1[0-2])$/.test(text ?? "") && (text ?? "") < current ? (text ?? "") : current;
   return { id: month === current ? "" : month, month, ...ended(beginOf(month), beginOf(besideMonth(month, 1))) };
+}
+
+/** Names of the days of a month, also of those to come. */
+export function daysOf(month: string): string[] {
+  const [from, to] = [beginOf(month), beginOf(besideMonth(month, 1))];
+  return Array.from({ length: Math.round((to - from) / day) }, (_, at) => dateName(from + at * day));
 }
 
 /** Hours for two days and less, else days. */

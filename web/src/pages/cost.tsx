@@ -4,7 +4,7 @@ import { api, type CostQuery } from "../api/client";
 import type { Cost, CostBy, CostForecast, CostRow, Session } from "../api/types";
 import { SinceContext, useBeat, useCluster, useNow, useResource, type Resource } from "../lib/data";
 import {
-  besideMonth, costParts, costSpan, dateName, hourlyOf, hours, idleOf, labelOf, lostOf, micros, money, monthTitle, rowName, shareOf, stepOf, sum, usedOf,
+  besideMonth, costParts, costSpan, dateName, daysOf, hourlyOf, hours, idleOf, labelOf, lostOf, micros, money, monthTitle, rowName, shareOf, stepOf, sum, usedOf,
   wastesOf, workedHour, type CostPart, type CostSpan, type Waste, type WasteId,
 } from "../lib/costs";
 import { duration, nothing, percent } from "../lib/format";
@@ -42,7 +42,10 @@ export default function CostPage(): ReactNode {
   const then = (what: string): string => (ready ? `${what}|${turn}` : "");
   const month = useResource(span.month ? then("forecast") : "", (signal) => api.costForecast(name, { month: span.month, namespace: team }, signal));
   const table = useResource(by === "namespace" ? "" : then(by), (signal) => api.cost(name, plain(query(by)), signal));
-  const times = useResource(then("times"), (signal) => api.cost(name, plain(query(stepOf(span), { limit: 1000 })), signal));
+  // Of a young history every day would be one column.
+  const since = useContext(SinceContext) ?? 0;
+  const step = stepOf({ from: Math.max(span.from, since), to: span.to });
+  const times = useResource(then(step), (signal) => api.cost(name, plain(query(step, { limit: 1000 })), signal));
   const wide = useWide(2000);
   const most = wide ? 20 : 10;
   const wasters = useResource(then(`wasters|${most}`), (signal) => api.cost(name, plain(query("workload", { sort: "idle", limit: most })), signal));
@@ -73,7 +76,7 @@ export default function CostPage(): ReactNode {
               <Notices data={data} session={session} />
               <div className="cost">
                 <Summary data={data} month={span.month ? month.data : undefined} span={span} team={team} />
-                <Times times={times} />
+                <Times times={times} month={span.month && step === "day" ? span.month : undefined} forecast={month.data} />
                 <Wastes data={data} recent={recent.data} />
                 <Table costs={by === "namespace" ? costs : table} by={by} />
                 <Wasters wasters={wasters} />
@@ -278,7 +281,8 @@ function PartsBar({ parts, cost }: { parts: readonly CostPart[]; cost: number })
 
 /* Over time. */
 
-function Times({ times }: { times: Resource<Cost> }): ReactNode {
+/** `month`: all of its days are drawn, those to come as the forecast has them. */
+function Times({ times, month, forecast }: { times: Resource<Cost>; month: string | undefined; forecast: CostForecast | undefined }): ReactNode {
   const { name } = useCluster();
   const { team } = useKept();
   const hourly = times.data?.by === "hour";
@@ -291,33 +295,54 @@ function Times({ times }: { times: Resource<Cost> }): ReactNode {
         )}
       </div>
       <Loaded resource={times} what="costs over time" rows={2}>
-        {(data) => <Columns rows={data.rows.filter((row) => row.kind !== "rest")} currency={data.currency} />}
+        {(data) => {
+          const rows = data.rows.filter((row) => row.kind !== "rest");
+          const known = new Map(rows.map((row) => [row.name, row]));
+          const names = month && data.by === "day" ? daysOf(month) : rows.map((row) => row.name);
+          const expected = forecast && forecast.month === month ? (micros(forecast.forecast?.per_day) ?? 0) : 0;
+          return <Columns names={names} rows={known} currency={data.currency} expected={expected} />;
+        }}
       </Loaded>
     </section>
   );
 }
 
-const timeName = (row: CostRow): string => (row.kind === "hour" ? row.name.slice(11, 16) : row.name.slice(5));
+const timeName = (name: string): string => (name.includes("T") ? name.slice(11, 16) : name.slice(5));
 
-function Columns({ rows, currency }: { rows: readonly CostRow[]; currency: string }): ReactNode {
-  const most = Math.max(1, ...rows.map((row) => micros(row.cost) ?? 0));
-  const label = rows.map((row) => `${row.name.replace("T", " ")} ${sum(micros(row.cost))}`).join(", ");
-  const marks = rows.length > 1 ? [rows[0]!, ...(rows.length > 8 ? [rows[Math.floor(rows.length / 2)]!] : []), rows.at(-1)!] : rows;
+interface ColumnsProps {
+  names: readonly string[];
+  rows: ReadonlyMap<string, CostRow>;
+  currency: string;
+  /** Of each day after the last row; 0: nobody knows. */
+  expected: number;
+}
+
+function Columns({ names, rows, currency, expected }: ColumnsProps): ReactNode {
+  const most = Math.max(1, expected, ...[...rows.values()].map((row) => micros(row.cost) ?? 0));
+  const last = [...rows.keys()].at(-1) ?? "";
+  const label = [...rows.values()].map((row) => `${row.name.replace("T", " ")} ${sum(micros(row.cost))}`).join(", ");
+  const marks = [...new Set([names[0], names.length > 8 ? names[Math.floor(names.length / 2)] : undefined, names.at(-1)])].filter((each) => each !== undefined);
   return (
     <>
       <div className="cost-columns" role="img" aria-label={`Cost in ${currency}: ${label}`}>
         <span className="cost-most muted small">{sum(most)}</span>
-        {rows.map((row) => (
-          <span key={row.name} className="cost-column" title={titleOf(row, currency)}>
-            {costParts(row).reverse().map((part) => (
-              <span key={part.id} data-part={partStyle[part.id]} style={{ height: `${(part.cost / most) * 100}%` }} />
-            ))}
-          </span>
-        ))}
+        {names.map((name) => {
+          const row = rows.get(name);
+          const coming = !row && name > last && expected > 0;
+          return (
+            <span key={name} className="cost-column" title={row ? titleOf(row, currency) : coming ? `${name}: expected ${money(expected, currency)}` : `${name}: nothing was reported`}>
+              {row && costParts(row).reverse().map((part) => (
+                <span key={part.id} data-part={partStyle[part.id]} style={{ height: `${(part.cost / most) * 100}%` }} />
+              ))}
+              {coming && <span className="cost-expected" style={{ height: `${(expected / most) * 100}%` }} />}
+            </span>
+          );
+        })}
       </div>
       <div className="cost-marks muted small" aria-hidden="true">
-        {marks.map((row) => <span key={row.name}>{timeName(row)}</span>)}
+        {marks.map((name) => <span key={name}>{timeName(name)}</span>)}
       </div>
+      {expected > 0 && names.at(-1) !== last && <p className="muted small">Outlined: expected days.</p>}
     </>
   );
 }

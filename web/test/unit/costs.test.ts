@@ -1,7 +1,7 @@
 // Costs: parts that add up, periods, kinds of waste.
 import { describe, expect, it } from "vitest";
 import { costCategories, type CostAmounts, type CostCategory } from "../../src/api/types";
-import { besideMonth, costParts, costSpan, hourlyOf, micros, money, monthTitle, rowName, stepOf, sum, wastesOf, workedHour } from "../../src/lib/costs";
+import { besideMonth, costParts, costSpan, daysOf, hourlyOf, hours, micros, money, monthTitle, rowName, stepOf, sum, wastesOf, workedHour } from "../../src/lib/costs";
 import { sharedHash } from "../../src/lib/share";
 import { Answers } from "../double/answers";
 import { SimCluster } from "../double/cluster";
@@ -20,6 +20,7 @@ describe("amounts", () => {
   });
   it("have no more digits than their size makes sense of", () => {
     expect([0, 4_999, 5_000, 9_500_000, 999_990_000, 12_345_678_901, null].map((each) => sum(each))).toEqual(["0.00", "<0.01", "0.01", "9.50", "999.99", "12,346", "–"]);
+    expect(["0.012345", "0.642000", "64.200000", "128213.400000"].map((each) => hours(each))).toEqual(["0.012", "0.64", "64", "128,213"]);
     expect(money(1_000_000, "EUR")).toBe("1.00 EUR");
   });
 });
@@ -66,6 +67,7 @@ describe("the time of costs", () => {
   });
   it("goes over the end of the year", () => {
     expect([besideMonth("2026-12", 1), besideMonth("2026-01", -1)]).toEqual(["2027-01", "2025-12"]);
+    expect([daysOf("2026-02").length, daysOf("2026-12").at(-1)]).toEqual([28, "2026-12-31"]);
     expect(monthTitle("2026-11")).toBe("November 2026");
   });
   it("is named in a link that shows the same later", () => {
