@@ -187,5 +187,12 @@ export function daysOf(month: string): string[] {
   return Array.from({ length: Math.round((to - from) / day) }, (_, at) => dateName(from + at * day));
 }
 
+/** Names of hours from one on, at least so many that a young history is not one wide column. */
+export function hoursOf(names: readonly string[], least = 12): string[] {
+  const first = Date.parse(names[0]?.replace("Z", ":00Z") ?? "");
+  if (Number.isNaN(first) || names.length >= least) return [...names];
+  return Array.from({ length: least }, (_, at) => `${new Date(first + at * 3_600_000).toISOString().slice(0, 13)}:00Z`);
+}
+
 /** Hours for two days and less, else days. */
 export const stepOf = (span: Pick<CostSpan, "from" | "to">): "hour" | "day" => (span.to - span.from <= 2 * day ? "hour" : "day");

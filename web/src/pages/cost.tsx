@@ -4,7 +4,7 @@ import { api, type CostQuery } from "../api/client";
 import type { Cost, CostBy, CostForecast, CostRow, Session } from "../api/types";
 import { SinceContext, useBeat, useCluster, useNow, useResource, type Resource } from "../lib/data";
 import {
-  besideMonth, costParts, costSpan, dateName, daysOf, hourlyOf, hours, idleOf, labelOf, lostOf, micros, money, monthTitle, rowName, shareOf, stepOf, sum, usedOf,
+  besideMonth, costParts, costSpan, dateName, daysOf, hourlyOf, hours, hoursOf, idleOf, labelOf, lostOf, micros, money, monthTitle, rowName, shareOf, stepOf, sum, usedOf,
   wastesOf, workedHour, type CostPart, type CostSpan, type Waste, type WasteId,
 } from "../lib/costs";
 import { duration, nothing, percent } from "../lib/format";
@@ -298,7 +298,7 @@ function Times({ times, month, forecast }: { times: Resource<Cost>; month: strin
         {(data) => {
           const rows = data.rows.filter((row) => row.kind !== "rest");
           const known = new Map(rows.map((row) => [row.name, row]));
-          const names = month && data.by === "day" ? daysOf(month) : rows.map((row) => row.name);
+          const names = month && data.by === "day" ? daysOf(month) : hoursOf(rows.map((row) => row.name));
           const expected = forecast && forecast.month === month ? (micros(forecast.forecast?.per_day) ?? 0) : 0;
           return <Columns names={names} rows={known} currency={data.currency} expected={expected} />;
         }}
@@ -330,7 +330,7 @@ function Columns({ names, rows, currency, expected }: ColumnsProps): ReactNode {
           const row = rows.get(name);
           const coming = !row && name > last && expected > 0;
           return (
-            <span key={name} className="cost-column" title={row ? titleOf(row, currency) : coming ? `${name}: expected ${money(expected, currency)}` : `${name}: nothing was reported`}>
+            <span key={name} className="cost-column" title={row ? titleOf(row, currency) : coming ? `${name}: expected ${money(expected, currency)}` : name < last ? `${name}: nothing was reported` : undefined}>
               {row && costParts(row).reverse().map((part) => (
                 <span key={part.id} data-part={partStyle[part.id]} style={{ height: `${(part.cost / most) * 100}%` }} />
               ))}
