@@ -112,16 +112,47 @@ export class Costs {
     }
   }
 
-  /** Parts of a time, and how much of each: whole hours, but for the first and the last one. */
-  private *between(from: number, to: number): Generator<{ at: number; share: number; parts: Part[] }> {
+  /** Of a whole day before the simulated one. */
+  private dayOf(at: number): Part[] {
+    const key = `day|${[0, 6].includes(new Date(at).getUTCDay())}|${this.prices}`;
+    const known = this.ofHours.get(key);
+    if (known) return known;
+    const sums = new Map<string, Part>();
+    for (let time = at; time < at + day; time += hour) {
+      for (const part of this.hourOf(time)) {
+        const name = [part.ns, part.pod, part.model, part.pool, part.category].join("\n");
+        const same = sums.get(name);
+        if (!same) sums.set(name, { ...part });
+        else {
+          same.cost += part.cost;
+          same.time += part.time;
+          same.unpriced += part.unpriced;
+        }
+      }
+    }
+    const all = [...sums.values()];
+    this.ofHours.set(key, all);
+    return all;
+  }
+
+  /** Parts of a time, and how much of each: whole days and hours, but for the first and the last one. */
+  private *between(from: number, to: number, hourly: boolean): Generator<{ at: number; share: number; parts: Part[] }> {
     const end = Math.min(to, this.answers.now);
     for (let at = Math.max(from, this.begin); at < end; ) {
+      if (!hourly && at % day === 0 && at + day <= Math.min(end, this.answers.cluster.base - day)) {
+        yield { at, share: this.fleetOf(at), parts: this.dayOf(at) };
+        at += day;
+        continue;
+      }
       const next = Math.min(end, Math.floor(at / hour) * hour + hour);
-      // The fleet is not the same every day.
-      const fleet = 1 + ((hash(String(Math.floor(at / day))) % 100) - 50) / 1500;
-      yield { at, share: ((next - at) / hour) * fleet, parts: this.hourOf(Math.floor(at / hour) * hour) };
+      yield { at, share: ((next - at) / hour) * this.fleetOf(at), parts: this.hourOf(Math.floor(at / hour) * hour) };
       at = next;
     }
+  }
+
+  /** The fleet is not the same every day. */
+  private fleetOf(at: number): number {
+    return 1 + ((hash(String(Math.floor(at / day))) % 100) - 50) / 1500;
   }
 
   private rowOf(part: Part, by: CostBy, at: number): Pick<CostRow, "kind" | "namespace" | "name"> {
@@ -146,7 +177,7 @@ export class Costs {
     const rows = new Map<string, Sums>();
     const total = new Sums();
     const byTime = by === "day" || by === "hour";
-    for (const { at, share, parts } of this.between(from, to)) {
+    for (const { at, share, parts } of this.between(from, to, by === "hour")) {
       for (const part of parts) {
         const seen = (namespaces === null || namespaces.includes(part.ns)) && (!only || part.ns === only);
         if (!seen && only) continue;
