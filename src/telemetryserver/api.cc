@@ -84,17 +84,12 @@ struct Api::Route {
 
 const std::map<std::string, Api::Route, std::less<>>& Api::Table() {
   static const std::map<std::string, Route, std::less<>> table = {
-      {"session", {&Api::Session}},
-      {"overview", {&Api::Overview, true}},
-      {"gpus", {&Api::Gpus}},
-      {"workloads", {&Api::Workloads}},
-      {"decisions", {&Api::Decisions}},
-      {"quotas", {&Api::Quotas}},
-      {"pools", {&Api::Pools, true}},
-      {"series", {&Api::Series}},
-      {"history", {&Api::History}},
-      {"jobs", {&Api::Jobs}},
-      {"cost", {&Api::Cost}}};
+      {"session", {&Api::Session}},     {"overview", {&Api::Overview, true}},
+      {"gpus", {&Api::Gpus}},           {"workloads", {&Api::Workloads}},
+      {"decisions", {&Api::Decisions}}, {"quotas", {&Api::Quotas}},
+      {"pools", {&Api::Pools, true}},   {"series", {&Api::Series}},
+      {"history", {&Api::History}},     {"jobs", {&Api::Jobs}},
+      {"cost", {&Api::Cost}},           {"cost-forecast", {&Api::CostForecast}}};
   return table;
 }
 

@@ -113,6 +113,7 @@ class Api {
   Reply History(const ApiCall& call);
   Reply Series(const ApiCall& call);
   Reply Cost(const ApiCall& call);
+  Reply CostForecast(const ApiCall& call);
   Result<std::vector<Bucket>> SeriesOf(const ApiCall& call, const std::string& subject,
                                        const std::string& metric, const Range& range,
                                        size_t& reads);

@@ -16,11 +16,52 @@ namespace {
 constexpr size_t kMaxRows = 1'000'000;  // of kept hours: about 200 MB
 // Agents deliver within seconds; those that were cut off deliver later and are not counted.
 constexpr telemetry::Millis kPatience = 10 * kMinute;
+constexpr const char* kTooLarge = "the sums are too large: ask for a shorter time";
 
 }  // namespace
 
 Result<Ledger> Costs::Between(const std::string& cluster, telemetry::Millis from,
                               telemetry::Millis to) {
+  Ledger ledger;
+  NOS_RETURN_IF_ERROR(EachHour(
+      cluster, from, to, [&](telemetry::Millis, const Ledger& of_hour) { ledger.Add(of_hour); }));
+  if (!ledger.overflowed()) return ledger;
+  return Invalid(kTooLarge);
+}
+
+Status Costs::EachPeriod(const std::string& cluster, telemetry::Millis from, telemetry::Millis to,
+                         const Periods& periods,
+                         FunctionRef<void(telemetry::Millis begin, const Ledger& ledger)> take) {
+  const auto number = [&](telemetry::Millis at) {
+    return FloorTo(at - periods.phase + periods.length, periods.length);
+  };
+  Ledger ledger;
+  std::optional<telemetry::Millis> begin;
+  bool overflowed = false;
+  const auto end = [&] {
+    if (begin) take(*begin, ledger);
+    overflowed = overflowed || ledger.overflowed();
+    ledger = {};
+    begin.reset();
+  };
+  NOS_RETURN_IF_ERROR(EachHour(cluster, from, to, [&](telemetry::Millis at, const Ledger& of_hour) {
+    if (begin && number(*begin) != number(at)) end();
+    if (!begin) begin = at;
+    ledger.Add(of_hour);
+  }));
+  end();
+  return overflowed ? Invalid(kTooLarge) : Status::Ok();
+}
+
+Result<std::optional<telemetry::Millis>> Costs::Begin(const std::string& cluster) {
+  std::optional<int64_t> id;
+  recorder_.Look(cluster, [&](const Live& live) { id = live.id; });
+  if (!id) return NotFound(fmt::format("there is no cluster \"{}\"", cluster));
+  return recorder_.archive().Begin(*id);
+}
+
+Status Costs::EachHour(const std::string& cluster, telemetry::Millis from, telemetry::Millis to,
+                       FunctionRef<void(telemetry::Millis hour, const Ledger& ledger)> take) {
   std::optional<int64_t> id;
   recorder_.Look(cluster, [&](const Live& live) { id = live.id; });
   if (!id) return NotFound(fmt::format("there is no cluster \"{}\"", cluster));
@@ -28,33 +69,37 @@ Result<Ledger> Costs::Between(const std::string& cluster, telemetry::Millis from
   const telemetry::Millis now = recorder_.Now();
   to = std::min(to, now);
   from = std::max(from, begin.value_or(to));
-  Ledger ledger;
   History history({recorder_, catalogue_, prices_}, *id, cluster);
   size_t computed = 0;
+  bool kept_all = true;
   for (telemetry::Millis hour = FloorTo(from, kHour); hour < to; hour += kHour) {
     const telemetry::Millis first = std::max(from, hour), last = std::min(to, hour + kHour);
     // The hour in which history begins is whole from its first record on.
     const bool whole = (first == hour || first == begin) && last == hour + kHour;
     if (auto kept = whole ? Kept(cluster, hour) : nullptr; kept != nullptr) {
-      ledger.Add(*kept);
+      take(first, *kept);
       continue;
     }
     Hour fresh;
     recorder_.Look(cluster, [&](const Live& live) { fresh.mark = live.arrivals.Mark(); });
     Ledger of_hour;
     NOS_ASSIGN(const bool settled, history.Bill(first, last, of_hour));
-    ledger.Add(of_hour);
+    take(first, of_hour);
     computed += history.gpus();
     if (whole && settled) {
       fresh.ledger = std::make_shared<const Ledger>(std::move(of_hour));
-      Keep(cluster, hour, std::move(fresh));
+      kept_all = Keep(cluster, hour, std::move(fresh)) && kept_all;
     }
-    if (computed > kMaxGpuHours && last < to) {
-      return Invalid("that time has too many GPU hours for one answer: ask for a shorter time");
+    if (computed > max_gpu_hours_ && last < to) {
+      if (!kept_all) {
+        return Invalid("that time has too many GPU hours for one answer: ask for a shorter time");
+      }
+      return {Code::kUnavailable,
+              fmt::format("computing the costs of that time, {} % are done: ask again in a moment",
+                          100 * (last - from) / (to - from))};
     }
   }
-  if (!ledger.overflowed()) return ledger;
-  return Invalid("the sums are too large: ask for a shorter time");
+  return Status::Ok();
 }
 
 std::shared_ptr<const Ledger> Costs::Kept(const std::string& cluster, telemetry::Millis hour) {
@@ -71,7 +116,7 @@ std::shared_ptr<const Ledger> Costs::Kept(const std::string& cluster, telemetry:
   return changed ? nullptr : kept.ledger;
 }
 
-void Costs::Keep(const std::string& cluster, telemetry::Millis hour, Hour computed) {
+bool Costs::Keep(const std::string& cluster, telemetry::Millis hour, Hour computed) {
   const std::scoped_lock lock(mutex_);
   const size_t rows = computed.ledger->rows().size() + 1;
   Hour& kept = hours_[{cluster, hour}];
@@ -79,12 +124,14 @@ void Costs::Keep(const std::string& cluster, telemetry::Millis hour, Hour comput
   kept = std::move(computed);
   kept_rows_ += rows;
   // Recent hours are asked for most.
+  const bool full = kept_rows_ > kMaxRows;
   while (kept_rows_ > kMaxRows && hours_.size() > 1) {
     const auto oldest =
         std::ranges::min_element(hours_, {}, [](const auto& each) { return each.first.second; });
     kept_rows_ -= oldest->second.ledger->rows().size() + 1;
     hours_.erase(oldest);
   }
+  return !full;
 }
 
 void Costs::Count(Metrics& metrics) {

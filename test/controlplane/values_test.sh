@@ -330,11 +330,13 @@ if [ -n "${2:-}" ]; then
   refuse "$work/none.yaml" begins "$2/nos" telemetry
   only telemetry --set telemetry.enabled=true --set telemetry.cost.currency=EUR \
     --set 'telemetry.cost.prices[0].pricePerGpuHour=2.50' --set 'telemetry.cost.prices[0].model=H100-80GB' \
-    >"$work/rendered.yaml" || fail "render prices"
+    --set 'telemetry.cost.prices[0].validFrom=2026-12-01' >"$work/rendered.yaml" || fail "render prices"
   config "$work/rendered.yaml" TelemetryConfig >"$work/config.yaml"
   expect 'pricePerGpuHour: 2.5$' begins "$2/nos" telemetry --print-config
+  expect 'validFrom: .\?2026-12-01' begins "$2/nos" telemetry --print-config
 fi
-for wrong in 'prices[0].pricePerGpuHour=-1' 'prices[0].pricePerGpuHour=x' 'prices[0].model=L4' currency=eur; do
+for wrong in 'prices[0].pricePerGpuHour=-1' 'prices[0].pricePerGpuHour=x' 'prices[0].model=L4' \
+  'prices[0].pricePerGpuHour=1,telemetry.cost.prices[0].validFrom=tomorrow' currency=eur; do
   refuse '/telemetry/cost' render --set "telemetry.cost.$wrong"
 done
 echo ok

@@ -21,6 +21,7 @@ const files: Record<Page, () => Promise<View>> = {
   quotas: () => import("./pages/quotas"),
   team: () => import("./pages/team"),
   pools: () => import("./pages/pools"),
+  cost: () => import("./pages/cost"),
   "what-if": () => import("./pages/whatif"),
   wall: () => import("./pages/wall"),
 };

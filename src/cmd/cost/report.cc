@@ -43,7 +43,7 @@ std::string ShareText(const Json* part, const Json* all) {
   return fmt::format("{:.0f}%", 100 * static_cast<double>(*amount) / static_cast<double>(*total));
 }
 
-bool HasNamespace(std::string_view by) { return by == "job" || by == "pod"; }
+bool HasNamespace(std::string_view by) { return by == "job" || by == "pod" || by == "workload"; }
 
 std::string NameOf(const Json& row) {
   const std::string_view kind = FindString(row, "kind");
@@ -117,6 +117,33 @@ TextTable CostTableOf(const Json& answer, bool wide) {
   AddAmounts(*Find(answer, "total"), all, wide, cells);
   table.AddRow(std::move(cells));
   return table;
+}
+
+Result<std::string> MonthBefore(std::string_view month) {
+  const auto year = month.size() == 7 ? ParseInt(month.substr(0, 4)) : std::nullopt;
+  const auto number = month.size() == 7 ? ParseInt(month.substr(5)) : std::nullopt;
+  if (!year || !number) return Invalid("the server is not a nos telemetry server of this version");
+  return *number > 1 ? fmt::format("{:04}-{:02}", *year, *number - 1)
+                     : fmt::format("{:04}-12", *year - 1);
+}
+
+std::string ForecastText(const Json& answer) {
+  if (answer.is_null()) return "";
+  const std::string_view month = FindString(answer, "month");
+  const Json* forecast = Find(answer, "forecast");
+  if (forecast == nullptr || !forecast->is_object()) {
+    const std::string_view why = FindString(answer, "why");
+    return why == "the month has ended" ? "" : fmt::format("no forecast of {}: {}\n", month, why);
+  }
+  const Json* days = Find(*forecast, "days");
+  return fmt::format(
+      "forecast of {}: {} {}, 8 of 10 times from {} to {}: {} so far, and {} a day, the mean of "
+      "the "
+      "last {} days\n",
+      month, MoneyText(Find(*forecast, "cost")), FindString(answer, "currency"),
+      MoneyText(Find(*forecast, "low")), MoneyText(Find(*forecast, "high")),
+      MoneyText(Find(answer, "so_far", "cost")), MoneyText(Find(*forecast, "per_day")),
+      days != nullptr && days->is_int64() ? days->get_int64() : 0);
 }
 
 std::string CostNotes(const Json& answer) {

@@ -65,6 +65,46 @@ TEST(CostReportTest, TableFitsAndEndsWithTheTotal) {
   EXPECT_NE(last.find("2,469,134.25"), std::string::npos);
 }
 
+TEST(CostReportTest, ForecastHasItsRangeAndItsSource) {
+  const Json answer = {{"month", "2026-11"},
+                       {"currency", "EUR"},
+                       {"so_far", {{"cost", "6000.000000"}}},
+                       {"forecast",
+                        {{"cost", "12345.678901"},
+                         {"low", "11900.000000"},
+                         {"high", "12800.500000"},
+                         {"per_day", "480.250000"},
+                         {"days", 14}}},
+                       {"why", ""}};
+  EXPECT_EQ(
+      ForecastText(answer),
+      "forecast of 2026-11: 12,345.68 EUR, 8 of 10 times from 11,900.00 to 12,800.50: 6,000.00 "
+      "so far, and 480.25 a day, the mean of the last 14 days\n");
+  EXPECT_EQ(ForecastText(Json()), "");
+  EXPECT_EQ(ForecastText({{"month", "2026-11"},
+                          {"forecast", nullptr},
+                          {"why", "history has 0.2 days, and a forecast needs 3"}}),
+            "no forecast of 2026-11: history has 0.2 days, and a forecast needs 3\n");
+  EXPECT_EQ(
+      ForecastText({{"month", "2026-10"}, {"forecast", nullptr}, {"why", "the month has ended"}}),
+      "");
+}
+
+TEST(CostReportTest, MonthBeforeJanuaryIsDecember) {
+  EXPECT_EQ(MonthBefore("2026-11").value_or(""), "2026-10");
+  EXPECT_EQ(MonthBefore("2026-01").value_or(""), "2025-12");
+  EXPECT_FALSE(MonthBefore("this").ok());
+}
+
+TEST(CostReportTest, JobsAndPodsHaveTheirNamespace) {
+  for (const char* by : {"job", "pod", "workload"}) {
+    const std::string table =
+        CostTableOf(Answer(by, {Row("pod", "team-a", "train-0")}), false).ToString(200);
+    EXPECT_NE(table.find("NAMESPACE"), std::string::npos) << by;
+    EXPECT_NE(table.find("team-a"), std::string::npos) << by;
+  }
+}
+
 TEST(CostReportTest, NotesNameGpusWithoutPrice) {
   const std::string notes = CostNotes(Answer("model", {}));
   EXPECT_NE(notes.find("3.00"), std::string::npos);

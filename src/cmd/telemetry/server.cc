@@ -105,12 +105,15 @@ void DescribePrices(ConfigFields& f, telemetryserver::PriceList& c) {
                "Pool or group of the node, by the labels of Karpenter, EKS, GKE and AKS.");
         f.Text("capacityType", rule.capacity_type,
                "on-demand, spot or reserved, by the labels of Karpenter, EKS, GKE and AKS.");
+        f.Text("validFrom", rule.valid_from,
+               "Time from which the price is valid: 2026-12-01, midnight UTC, or a full hour such "
+               "as 2026-12-01T06:00:00Z. Default: always.");
         f.Texts("nodeLabels", rule.node_labels,
                 "Labels of the node, among those that the operator reports (docs/cost.md).");
       },
       "Prices of GPUs, each with pricePerGpuHour and the conditions model, nodePool, capacityType "
-      "and nodeLabels. The first one whose conditions a GPU meets counts; a GPU that meets none is "
-      "shown as unpriced.");
+      "and nodeLabels. The first one that is valid and whose conditions a GPU meets counts; a GPU "
+      "that meets none is shown as unpriced.");
 }
 
 }  // namespace

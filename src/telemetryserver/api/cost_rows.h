@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,9 +20,22 @@
 
 namespace nos::telemetryserver {
 
-enum class CostBy { kNamespace, kQuota, kJob, kPod, kModel, kCategory };
-inline constexpr std::array<std::string_view, 6> kCostBy = {"namespace", "quota", "job",
-                                                            "pod",       "model", "category"};
+// kWorkload: the pod's job if it has one, else the pod.
+// kEachDay, kEachHour: by time, in its order.
+enum class CostBy {
+  kNamespace,
+  kQuota,
+  kJob,
+  kPod,
+  kModel,
+  kCategory,
+  kPool,
+  kWorkload,
+  kEachDay,
+  kEachHour
+};
+inline constexpr std::array<std::string_view, 10> kCostBy = {
+    "namespace", "quota", "job", "pod", "model", "category", "pool", "workload", "day", "hour"};
 // Error: kInvalid, names the words.
 Result<CostBy> ParseCostBy(std::string_view word);
 
@@ -49,9 +63,26 @@ struct CostView {
   const Scope& scope;
   bool only_scope = false;  // leave out what is beyond it, instead of one sum
   size_t most = 1000;
+  // Order of the rows: by the cost of this category, the largest first; nullopt: by all cost.
+  std::optional<Category> sort{};
 };
-CostTable CostTableOf(const Ledger& ledger, CostBy by, const CostView& view);
+// Error: kInvalid, names the words: "cost" and the categories.
+Result<std::optional<Category>> ParseCostSort(std::string_view word);
 
+// REQUIRES: not by time.
+CostTable CostTableOf(const Ledger& ledger, CostBy by, const CostView& view);
+// Appends the row of a period, named by its beginning in UTC: "2026-11-03" for a day,
+// "2026-11-03T14:00Z" for an hour. REQUIRES: by time.
+void AddPeriod(telemetry::Millis begin, const Ledger& ledger, CostBy by, const CostView& view,
+               CostTable& table);
+
+// Six digits after the point. REQUIRES: not negative.
+std::string Exact(Micros amount);
+// No GPU of it has a price, so its cost is not known.
+bool IsUnpriced(const CostRow& row);
+
+// Cost, times and categories as members.
+void AppendAmounts(const CostRow& row, JsonText& json);
 // The rows as members "rows" and "total".
 void AppendCosts(const CostTable& table, JsonText& json);
 // With a header, and the total last.

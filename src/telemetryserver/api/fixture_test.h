@@ -16,7 +16,8 @@ class ApiTest : public RecorderFixture {
     Serve();
     document_ = ParseJson(OpenApiText()).value_or(Json());
   }
-  void Serve(const std::string& home = "", bool tls = false) {
+  void Serve(const std::string& home = "", bool tls = false,
+             size_t max_gpu_hours = Costs::kMaxGpuHours) {
     ingest_ = std::make_unique<Ingest>(*recorder_, nullptr, metrics_);
     Api::Parts parts{*recorder_,
                      *ingest_,
@@ -31,7 +32,7 @@ class ApiTest : public RecorderFixture {
                      "test"};
     parts.home = home;
     parts.tls = tls;
-    costs_ = std::make_unique<Costs>(*recorder_, gpu::Catalogue::Builtin(), prices_);
+    costs_ = std::make_unique<Costs>(*recorder_, gpu::Catalogue::Builtin(), prices_, max_gpu_hours);
     parts.costs = costs_.get();
     api_ = std::make_unique<Api>(std::move(parts));
   }

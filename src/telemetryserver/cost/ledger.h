@@ -38,6 +38,7 @@ struct CostKey {
   std::string job{};        // "Job/train"; "": none
   std::string quota{};      // "": none
   std::string model{};
+  std::string pool{};  // of the node; "": none
   Category category = Category::kUsed;
   bool borrowed = false;  // the pod is over its quota
   friend auto operator<=>(const CostKey&, const CostKey&) = default;

@@ -95,8 +95,8 @@ void Meter::BillGpu(const Node& node, const telemetry::Gpu& gpu, telemetry::Mill
                     telemetry::Millis to) {
   const gpu::Model* known = free_->ModelOf(gpu.product);
   const std::string model = known == nullptr ? gpu.product : known->name();
-  const auto price =
-      PriceOf(prices_, {known == nullptr ? std::string_view() : model, gpu.product, node.body});
+  const auto price = PriceOf(
+      prices_, {known == nullptr ? std::string_view() : model, gpu.product, node.body, from});
   const Micros time = CostOf(kMicrosPerUnit, from, to);
   const CostSums sums{price ? CostOf(*price, from, to) : 0, time, price ? 0 : time};
   const auto utilization = [&](const std::string& subject) {
@@ -104,7 +104,8 @@ void Meter::BillGpu(const Node& node, const telemetry::Gpu& gpu, telemetry::Mill
   };
   const GpuUse use{Reported(node, gpu, from), free_->AreStranded(node, gpu),
                    gpu.slots > 0 ? std::optional(free_->UsableOf(gpu)) : std::nullopt, utilization};
-  for (const GpuPart& part : PartsOf(gpu, use, sums)) ledger_.Add(KeyOf(part, model), part.sums);
+  const CostKey of_gpu{.model = model, .pool = std::string(PoolOf(node.body))};
+  for (const GpuPart& part : PartsOf(gpu, use, sums)) ledger_.Add(KeyOf(part, of_gpu), part.sums);
 }
 
 bool Meter::Reported(const Node& node, const telemetry::Gpu& gpu, telemetry::Millis at) const {
@@ -131,8 +132,8 @@ const Meter::PodFacts* Meter::Find(const std::string& ns, const std::string& nam
   return removed == removed_.end() ? nullptr : &removed->second;
 }
 
-CostKey Meter::KeyOf(const GpuPart& part, const std::string& model) const {
-  CostKey key{.model = model, .category = part.category};
+CostKey Meter::KeyOf(const GpuPart& part, CostKey key) const {
+  key.category = part.category;
   if (part.holder == nullptr) return key;
   key.ns = part.holder->ns;
   key.pod = part.holder->pod;

@@ -59,7 +59,8 @@ class Meter {
   void BillGpu(const Node& node, const telemetry::Gpu& gpu, telemetry::Millis from,
                telemetry::Millis to);
   bool Reported(const Node& node, const telemetry::Gpu& gpu, telemetry::Millis at) const;
-  CostKey KeyOf(const GpuPart& part, const std::string& model) const;
+  // `key`: with model and pool.
+  CostKey KeyOf(const GpuPart& part, CostKey key) const;
   // Names of nodes that the event may change.
   std::vector<std::string> NodesOf(const Event& event);
   const PodFacts* Find(const std::string& ns, const std::string& name, PodFacts& facts) const;

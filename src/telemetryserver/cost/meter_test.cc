@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "telemetryserver/cost/money.h"
 
@@ -172,16 +173,21 @@ TEST_F(MeterTest, GpuWithoutPriceIsCountedAsUnpriced) {
 // Random histories: the parts add up to the price of each GPU while it existed.
 class RandomHistory {
  public:
-  explicit RandomHistory(uint64_t seed) : random_(seed) {}
+  // `prices`: of the hours.
+  RandomHistory(uint64_t seed, std::vector<Micros> prices)
+      : random_(seed), prices_(std::move(prices)) {}
 
   std::vector<Event> Make() {
     std::vector<Event> events;
-    for (telemetry::Millis at = kBegin + Below(random_, 600'000); at < kBegin + kHour;
+    for (telemetry::Millis at = kBegin + Below(random_, 600'000); at < end();
          at += Below(random_, 240'000)) {
       events.push_back(Next(at));
     }
-    for (const auto& [name, gpus] : nodes_) End(name, kBegin + kHour);
+    for (const auto& [name, gpus] : nodes_) End(name, end());
     return events;
+  }
+  telemetry::Millis end() const {
+    return kBegin + static_cast<telemetry::Millis>(prices_.size()) * kHour;
   }
   Micros bill() const { return bill_; }
   Micros gpu_time() const { return gpu_time_; }
@@ -241,36 +247,55 @@ class RandomHistory {
     const auto found = nodes_.find(node);
     if (found == nodes_.end()) return;
     const auto& [since, priced, gpus] = found->second;
-    bill_ += priced * CostOf(kPrice, since, at);
+    for (size_t i = 0; i < prices_.size(); ++i) {
+      const telemetry::Millis hour = kBegin + static_cast<telemetry::Millis>(i) * kHour;
+      const telemetry::Millis from = std::max(since, hour), to = std::min(at, hour + kHour);
+      if (from < to) bill_ += priced * CostOf(prices_[i], from, to);
+    }
     gpu_time_ += gpus * CostOf(kMicrosPerUnit, since, at);
   }
 
   Random random_;
+  const std::vector<Micros> prices_;
   int64_t generation_ = 0;
   Micros bill_ = 0, gpu_time_ = 0;
   std::map<std::string, std::tuple<telemetry::Millis, int64_t, int64_t>>
       nodes_;  // since, priced, all
 };
 
+// The price changes after an hour and after two, as a list of dated rules has it.
 TEST(MeterPropertyTest, PartsAddUpToTheBill) {
-  const PriceList prices{"EUR", "", {{.per_gpu_hour = kPrice, .model = "A100-40GB"}}};
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
-    RandomHistory history(seed);
+  const std::vector<Micros> of_hours = {kPrice, 7'000'001, 999};
+  PriceList prices{"EUR", "", {}};
+  for (size_t i = of_hours.size(); i-- > 0;) {
+    PriceRule rule{.per_gpu_hour = of_hours[i], .model = "A100-40GB"};
+    const telemetry::Millis since = kBegin + static_cast<telemetry::Millis>(i) * kHour;
+    if (i > 0) rule.valid_from = FormatTime(Time(std::chrono::milliseconds(since)));
+    prices.rules.push_back(std::move(rule));
+  }
+  ASSERT_TRUE(CheckPrices(prices).ok());
+  prices = WithTimes(std::move(prices));
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    RandomHistory history(seed, of_hours);
     const std::vector<Event> events = history.Make();
     Measured measured;
     Random random(seed);
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < 120; ++i) {
       measured.Add(fmt::format("instance/GPU-n{}-{}-{}", Below(random, 8), Below(random, 4),
                                Below(random, 4)),
-                   {kBegin + Below(random, 3'600'000),
+                   {kBegin + Below(random, 3 * 3'600'000),
                     static_cast<double>(Below(random, 1001)) / 1000, 0, 0, 1},
                    0);
     }
     State state;
-    Meter meter(state, prices, gpu::Catalogue::Builtin(), measured,
-                {kBegin, kBegin + 9 * kHour, 30'000});
-    for (const Event& event : events) meter.Apply(event);
-    const Ledger ledger = std::move(meter).Until(kBegin + kHour);
+    Ledger ledger;
+    auto next = events.begin();
+    for (telemetry::Millis hour = kBegin; hour < history.end(); hour += kHour) {
+      Meter meter(state, prices, gpu::Catalogue::Builtin(), measured,
+                  {hour, kBegin + 9 * kHour, 30'000});
+      for (; next != events.end() && next->at < hour + kHour; ++next) meter.Apply(*next);
+      ledger.Add(std::move(meter).Until(hour + kHour));
+    }
     ASSERT_EQ(ledger.total().cost, history.bill()) << seed;
     ASSERT_EQ(ledger.total().gpu_time, history.gpu_time()) << seed;
     CostSums sum;

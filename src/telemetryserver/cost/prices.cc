@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "codec/millionths.h"
+#include "telemetryserver/levels.h"
 
 namespace nos::telemetryserver {
 namespace {
@@ -36,6 +39,7 @@ bool Matches(const PriceRule& rule, const PricedGpu& gpu) {
       rule.node_pool.empty() || std::ranges::any_of(kPoolLabels, [&](const char* key) {
         return LabelOf(gpu.node, key) == rule.node_pool;
       });
+  if (gpu.at < rule.since) return false;
   const bool capacity =
       rule.capacity_type.empty() || CapacityTypeOf(gpu.node) == rule.capacity_type;
   return model && pool && capacity && std::ranges::all_of(rule.node_labels, [&](const auto& label) {
@@ -46,11 +50,27 @@ bool Matches(const PriceRule& rule, const PricedGpu& gpu) {
          });
 }
 
+// Error: kInvalid: it is no date and no time at a full hour.
+Result<telemetry::Millis> SinceOf(std::string_view valid_from) {
+  if (valid_from.empty()) return telemetry::Millis{0};
+  const std::string text =
+      valid_from.size() == 10 ? std::string(valid_from) + "T00:00:00Z" : std::string(valid_from);
+  const auto time = ParseTime(text);
+  const auto since =
+      time.ok() ? std::chrono::floor<std::chrono::milliseconds>(*time).time_since_epoch().count()
+                : -1;
+  if (since >= 0 && since % kHour == 0) return since;
+  return Invalid(
+      "validFrom: a date such as 2026-12-01 or a full hour such as "
+      "2026-12-01T06:00:00Z is required");
+}
+
 Status CheckRule(const PriceRule& rule) {
   if (rule.per_gpu_hour < 0 || rule.per_gpu_hour > kMaxPrice) {
     return Invalid(fmt::format("pricePerGpuHour: a number from 0 to {} is required",
                                MillionthsText(kMaxPrice)));
   }
+  NOS_RETURN_IF_ERROR(SinceOf(rule.valid_from).status());
   const std::string& type = rule.capacity_type;
   if (type.empty() || type == kOnDemand || type == kSpot || type == kReserved) return Status::Ok();
   return Invalid(fmt::format("capacityType: expected {}, {} or {}", kOnDemand, kSpot, kReserved));
@@ -73,10 +93,22 @@ Status CheckPrices(const PriceList& list) {
   return Status::Ok();
 }
 
+PriceList WithTimes(PriceList list) {
+  for (PriceRule& rule : list.rules) rule.since = SinceOf(rule.valid_from).value_or(0);
+  return list;
+}
+
 std::optional<Micros> PriceOf(const PriceList& list, const PricedGpu& gpu) {
   const auto rule =
       std::ranges::find_if(list.rules, [&](const PriceRule& each) { return Matches(each, gpu); });
   return rule == list.rules.end() ? std::nullopt : std::optional(rule->per_gpu_hour);
+}
+
+std::string_view PoolOf(const Json& node) {
+  for (const char* key : kPoolLabels) {
+    if (const std::string_view pool = LabelOf(node, key); !pool.empty()) return pool;
+  }
+  return {};
 }
 
 std::string_view CapacityTypeOf(const Json& node) {

@@ -38,6 +38,22 @@ TEST(PricesTest, ModelIsAlsoAProduct) {
   EXPECT_EQ(PriceOf(list, {"", "NVIDIA Odd 900", Json()}), std::nullopt);
 }
 
+TEST(PricesTest, LaterPriceLeavesTheTimeBeforeItAlone) {
+  const PriceList list = WithTimes({"EUR",
+                                    "",
+                                    {{.per_gpu_hour = 3, .valid_from = "2026-12-01T06:00:00Z"},
+                                     {.per_gpu_hour = 2, .valid_from = "2026-07-01"},
+                                     {.per_gpu_hour = 1, .model = "L4"}}});
+  ASSERT_TRUE(CheckPrices(list).ok());
+  constexpr telemetry::Millis kJuly = 1'782'864'000'000, kDecember = 1'796'104'800'000;
+  const auto at = [&](telemetry::Millis time) { return PriceOf(list, {"L4", "", Json(), time}); };
+  EXPECT_EQ(at(kJuly - 1), 1);
+  EXPECT_EQ(at(kJuly), 2);
+  EXPECT_EQ(at(kDecember - 1), 2);
+  EXPECT_EQ(at(kDecember), 3);
+  EXPECT_EQ(PriceOf(list, {"A10", "", Json(), kJuly - 1}), std::nullopt);
+}
+
 TEST(PricesTest, PriceOfZeroIsAPrice) {
   const PriceList list{"EUR", "", {{.per_gpu_hour = 0}}};
   ASSERT_TRUE(CheckPrices(list).ok());
@@ -73,6 +89,13 @@ TEST(PricesTest, RefusesInvalidLists) {
   const Status missing = CheckPrices({"EUR", "", {{.per_gpu_hour = 1}, {.model = "L4"}}});
   EXPECT_NE(missing.message().find("prices[1]"), std::string::npos) << missing.message();
   EXPECT_FALSE(CheckPrices({"EUR", "", {{.per_gpu_hour = 1, .capacity_type = "cheap"}}}).ok());
+  for (const char* time : {"2026-12-01", "2026-12-01T06:00:00Z", "2026-12-01T08:00:00+02:00"}) {
+    EXPECT_TRUE(CheckPrices({"EUR", "", {{.per_gpu_hour = 1, .valid_from = time}}}).ok()) << time;
+  }
+  for (const char* time : {"2026-12", "2026-13-01", "01.12.2026", "tomorrow", "1969-12-31",
+                           "2026-12-01T06:30:00Z", "2026-12-01T06:00:01Z"}) {
+    EXPECT_FALSE(CheckPrices({"EUR", "", {{.per_gpu_hour = 1, .valid_from = time}}}).ok()) << time;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
 // The only module that calls the server: relative addresses, credentials, errors in the server's
 // words.
 import type {
+  Cost,
+  CostBy,
+  CostCategory,
+  CostForecast,
   Decision,
   Gpus,
   HistoryEvent,
@@ -69,7 +73,7 @@ export function errorOf(status: number, body: string): ApiError {
   return new ApiError(status, `The server answered with status ${status}. Its log says why.`);
 }
 
-async function ask<T>(url: URL, init: RequestInit): Promise<T> {
+async function askText(url: URL, init: RequestInit): Promise<{ status: number; text: string }> {
   let response: Response;
   try {
     response = await fetch(url, { ...init, cache: "no-store", credentials: "same-origin" });
@@ -79,10 +83,15 @@ async function ask<T>(url: URL, init: RequestInit): Promise<T> {
   }
   const text = await response.text();
   if (!response.ok) throw errorOf(response.status, text);
+  return { status: response.status, text };
+}
+
+async function ask<T>(url: URL, init: RequestInit): Promise<T> {
+  const { status, text } = await askText(url, init);
   try {
     return JSON.parse(text) as T;
   } catch {
-    throw new ApiError(response.status, "The answer is not JSON. Something between here and nos telemetry rewrites it.");
+    throw new ApiError(status, "The answer is not JSON. Something between here and nos telemetry rewrites it.");
   }
 }
 
@@ -108,6 +117,15 @@ export interface WorkloadQuery {
   at?: number;
   limit?: number;
   after?: string;
+}
+
+export interface CostQuery {
+  from: number;
+  to: number;
+  by: CostBy;
+  namespace?: string;
+  sort?: CostCategory;
+  limit?: number;
 }
 
 export interface SeriesQuery {
@@ -151,6 +169,13 @@ export const api = {
     get<{ quotas: Quota[] }>("quotas", { cluster, at }, signal),
   pools: (cluster: string, at?: number, signal?: AbortSignal) =>
     get<{ pools: Pool[] }>("pools", { cluster, at }, signal),
+  cost: (cluster: string, query: CostQuery, signal?: AbortSignal) => get<Cost>("cost", { cluster, ...query }, signal),
+  /** All digits, as the server writes them. */
+  costCsv: async (cluster: string, query: CostQuery) =>
+    (await askText(address("cost", { cluster, ...query, format: "csv" }), { headers: headers({ Accept: "text/csv" }) })).text,
+  /** `month`: "2026-11"; the current one if left out. */
+  costForecast: (cluster: string, query: { month?: string; namespace?: string }, signal?: AbortSignal) =>
+    get<CostForecast>("cost-forecast", { cluster, ...query }, signal),
   series: (cluster: string, query: SeriesQuery, signal?: AbortSignal) =>
     get<SeriesAnswer>("series", { cluster, ...query }, signal),
   /** Newest first; `next` continues with older ones. */

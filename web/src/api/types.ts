@@ -33,6 +33,8 @@ export interface Overview {
   empty?: number;
   empty_gpus?: number;
   empty_nodes?: number;
+  /** Share of all slots that pods hold and that are measured; missing in older servers. */
+  measured?: number;
   pods: Partial<Record<PodState, number>>;
   seconds_to_slice: number | null;
   nodes: number;
@@ -88,6 +90,8 @@ export interface Node {
   mode: string;
   fresh_at: number;
   ready: boolean;
+  /** Missing in older servers. */
+  schedulable?: boolean;
   gpus: Gpu[];
 }
 
@@ -283,6 +287,60 @@ export interface Pool {
   /** Only for a closed pool. */
   closed_until?: number;
   why?: string;
+}
+
+/** Amounts are decimal texts with six digits after the point: "12.500000". */
+export interface CostAmounts {
+  /** null: no GPU of it has a price. */
+  cost: string | null;
+  gpu_hours: string;
+  unpriced_gpu_hours: string;
+  /** Of pods over their quotas. */
+  borrowed: string;
+  categories: Record<CostCategory, string>;
+}
+
+export const costCategories = ["used", "idle", "unknown", "free", "unpartitioned", "fragmented", "stranded", "not_reported"] as const;
+export type CostCategory = (typeof costCategories)[number];
+
+export type CostBy = "namespace" | "quota" | "job" | "pod" | "model" | "category" | "pool" | "workload" | "day" | "hour";
+
+export interface CostRow extends CostAmounts {
+  /** What it is about, or: no pod has it, nothing of that kind, not visible, beyond the limit. */
+  kind: Exclude<CostBy, "workload"> | "unallocated" | "none" | "others" | "rest";
+  namespace: string;
+  name: string;
+}
+
+export interface Cost {
+  cluster: string;
+  from: number;
+  to: number;
+  by: CostBy;
+  /** false: the server has no prices. */
+  configured: boolean;
+  currency: string;
+  note: string;
+  rows: CostRow[];
+  total: CostAmounts;
+}
+
+export interface CostForecast {
+  cluster: string;
+  /** In UTC, as "from" and "to". */
+  month: string;
+  from: number;
+  to: number;
+  now: number;
+  /** Later than `from` if history begins in the month. */
+  counted_from: number;
+  configured: boolean;
+  currency: string;
+  note: string;
+  so_far: CostAmounts;
+  forecast: { cost: string; low: string; high: string; confidence: number; per_day: string; days: number } | null;
+  /** Reason why there is no forecast. */
+  why: string;
 }
 
 export interface Series {

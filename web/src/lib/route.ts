@@ -2,7 +2,7 @@
 // work behind any path. "#/map?at=1763760000000&by=team".
 import { useSyncExternalStore } from "react";
 
-export const pages = ["overview", "map", "workloads", "decisions", "quotas", "team", "pools", "what-if"] as const;
+export const pages = ["overview", "map", "workloads", "decisions", "quotas", "team", "pools", "cost", "what-if"] as const;
 /** Beside those of the navigation: the wall. */
 const all = [...pages, "wall"] as const;
 export type Page = (typeof all)[number];

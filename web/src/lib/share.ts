@@ -1,11 +1,12 @@
 // Links that show somebody else the same: the address has page, filters and order; the cluster and the moment are added.
+import { costSpan } from "./costs";
 import { format, type Page, type Route } from "./route";
 
 /** Pages that show a moment, and those that show a range of time. */
 const atMoment: readonly Page[] = ["map", "workloads", "quotas", "pools"];
 const overRange: readonly Page[] = ["overview", "map", "decisions", "quotas"];
 
-export const canFix = (page: Page): boolean => atMoment.includes(page) || overRange.includes(page);
+export const canFix = (page: Page): boolean => atMoment.includes(page) || overRange.includes(page) || page === "cost";
 
 /** Moments are rounded so that requests can be reused. */
 const grain = 10_000;
@@ -19,5 +20,7 @@ export function sharedHash({ page, params }: Route, cluster: string, fixed: { fr
     more.to = String(Math.round(fixed.to));
   }
   if (fixed && atMoment.includes(page) && !params.at) more.at = String(Math.floor(fixed.now / grain) * grain);
+  // Not the month of whoever opens it.
+  if (fixed && page === "cost" && !params.span) more.span = costSpan("", fixed.now).month ?? "";
   return format({ page, params: more });
 }

@@ -16,7 +16,7 @@ const meanings: Record<(typeof pages)[number], string> = {
   overview: "summary use attention", map: "nodes slots heat replay history", workloads: "pods jobs queues pending waiting",
   decisions: "plans evictions preemption reclaim repartitioning scale", quotas: "elastic quota min max borrow lend",
   team: "namespace mine my pods gpus quota",
-  pools: "autoscaler nodes price cost", "what-if": "simulate submit try",
+  pools: "autoscaler nodes price cost", cost: "money price bill month forecast showback waste currency", "what-if": "simulate submit try",
 };
 
 const icons: Record<Kind, IconName> = { page: "right", action: "play", namespace: "quotas", pod: "workloads", node: "pools", gpu: "map" };

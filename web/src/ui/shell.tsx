@@ -144,7 +144,7 @@ function Where({ page }: { page: Page }): ReactNode {
           onChange={(ns) => setParams({ ns })}
         />
       )}
-      {page !== "what-if" && page !== "workloads" && page !== "pools" && <RangeChoice />}
+      {!["what-if", "workloads", "pools", "cost"].includes(page) && <RangeChoice />}
     </>
   );
 }

@@ -8,6 +8,7 @@ export const titles: Record<Page, string> = {
   quotas: "Quotas",
   team: "Team",
   pools: "Pools",
+  cost: "Cost",
   "what-if": "What if",
   wall: "Wall",
 };

@@ -11,6 +11,7 @@ const pages = [
   ["decisions", "Decisions"],
   ["quotas", "Quotas"],
   ["pools", "Pools"],
+  ["cost", "Cost"],
   ["what-if", "What if"],
 ] as const;
 
@@ -26,7 +27,7 @@ describe.skipIf(unable)("pages", () => {
 
   for (const { name: look, ...options } of looks) {
     // Wide screens differ where panels lie side by side.
-    for (const [hash, title] of look === "wide" ? pages.filter(([each]) => ["overview", "map", "quotas"].includes(each)) : pages) {
+    for (const [hash, title] of look === "wide" ? pages.filter(([each]) => ["overview", "map", "quotas", "cost"].includes(each)) : pages) {
       it(`${hash} in ${look}`, async () => {
         const { page, problems, close } = await open(its.browser, `${its.server.url}#/${hash}`, options);
         await heading(page, title);
@@ -48,7 +49,7 @@ describe.skipIf(unable)("pages", () => {
     const { page, problems, close } = await open(its.browser, its.server.url);
     await heading(page, "Overview");
     const navigation = page.getByRole("navigation", { name: "Pages" });
-    for (const title of ["GPU map", "Workloads", "Decisions", "Quotas", "Pools", "What if", "Overview"]) {
+    for (const title of ["GPU map", "Workloads", "Decisions", "Quotas", "Pools", "Cost", "What if", "Overview"]) {
       await navigation.getByRole("link", { name: title, exact: true }).focus();
       await page.keyboard.press("Enter");
       await heading(page, title);

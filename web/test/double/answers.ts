@@ -33,7 +33,7 @@ export class Answers {
       empty: Math.min(last.free, empty.reduce((sum, gpu) => sum + (gpu.node.model.slots || 1), 0) / slots),
       empty_gpus: empty.length,
       empty_nodes: this.cluster.nodes.filter((node) => node.gpus.every((gpu) => empty.includes(gpu))).length,
-      allocated: last.allocated, used: last.used, idle: last.idle,
+      allocated: last.allocated, measured: last.used === null ? 0 : last.allocated, used: last.used, idle: last.idle,
       free: last.free, fragmented: last.fragmented, stranded: last.stranded,
       pods: this.podCounts(),
       seconds_to_slice: last.seconds_to_slice,
@@ -59,6 +59,7 @@ export class Answers {
       mode: node.model.slots > 0 ? "mig" : "",
       fresh_at: Math.min(this.freshAt(node), Math.floor(at / interval) * interval),
       ready: node.ready || at < node.silentSince,
+      schedulable: true,
       gpus: node.gpus.map((gpu) => this.gpu(gpu, at, namespace)),
     };
   }
@@ -165,7 +166,7 @@ export class Answers {
       .filter((each) => each.state === "running" && each.model === pod.model && each.profile === pod.profile)
       .map((each) => each.ends)
       .sort((a, b) => a - b);
-    return ends[0] ?? null;
+    return ends[0] === undefined ? null : Math.round(ends[0]);
   }
 
   workloads(query: URLSearchParams): { at: number; total: number; pods: Pod[]; next: string | null } {
@@ -321,7 +322,7 @@ export class Answers {
           min.push(known.length ? Math.min(...known) : null);
           max.push(known.length ? Math.max(...known) : null);
         }
-        return { subject, at, mean, min, max };
+        return { subject: { id: subject, kind: subject.split("/")[0]! }, at, mean, min, max };
       }),
     };
   }

@@ -5,6 +5,7 @@ import http from "node:http";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { Answers } from "./answers";
+import { Costs, type Prices } from "./costs";
 import { SimCluster, type Changes } from "./cluster";
 import type { Session } from "../../src/api/types";
 
@@ -29,10 +30,11 @@ export interface Knobs {
   empty: boolean; // no node, no pod
   submit: boolean;
   namespaces: string[] | null;
+  prices: Prices; // of GPUs
   unasked: string[]; // further namespaces, granted once the user names them
 }
 
-const normal: Knobs = { token: "", signIn: false, forbidden: false, failing: false, empty: false, submit: true, namespaces: null, unasked: [] };
+const normal: Knobs = { token: "", signIn: false, forbidden: false, failing: false, empty: false, submit: true, namespaces: null, prices: "all", unasked: [] };
 
 export interface Options {
   port?: number;
@@ -46,6 +48,7 @@ export interface Options {
 export class Double {
   readonly cluster: SimCluster;
   readonly answers: Answers;
+  readonly costs: Costs;
   readonly submitted: string[] = [];
   readonly prefix: string;
   knobs: Knobs = { ...normal };
@@ -58,6 +61,7 @@ export class Double {
     const base = Date.UTC(2026, 5, 17, 14, 20, 0);
     this.cluster = new SimCluster(base, options.size ?? 1);
     this.answers = new Answers(this.cluster, base + 4000);
+    this.costs = new Costs(this.answers);
     this.prefix = options.prefix ?? "/";
   }
 
@@ -197,6 +201,17 @@ export class Double {
         return json(response, 200, { quotas: knobs.empty ? [] : answers.quotas(at) });
       case "pools":
         return json(response, 200, knobs.empty ? { pools: [] } : answers.pools(at));
+      case "cost":
+        this.costs.prices = knobs.prices;
+        if (knobs.empty) query.set("to", "1");
+        if (query.get("format") === "csv") {
+          response.writeHead(200, { "Content-Type": "text/csv; charset=utf-8; header=present", "Cache-Control": "no-store" });
+          return void response.end(this.costs.csv(query, knobs.namespaces));
+        }
+        return json(response, 200, this.costs.cost(query, knobs.namespaces));
+      case "cost-forecast":
+        this.costs.prices = knobs.prices;
+        return json(response, 200, this.costs.forecast(query, knobs.namespaces));
       case "series":
         return json(response, 200, answers.series(query));
       case "history":
@@ -226,7 +241,7 @@ export class Double {
     }
     const { namespaces, submit, unasked } = knobs;
     return {
-      user: "casey", sandbox: false, clusters: ["prod", "lab"], can: { submit, all_namespaces: namespaces === null },
+      user: "casey", sandbox: false, clusters: ["prod", "lab"], can: { submit, what_if: true, all_namespaces: namespaces === null },
       namespaces, unasked_namespaces: unasked.length, now: this.answers.now, version: "1.4.0", ...(this.knobs.signIn && { sign_out: "logout" }),
     };
   }
