@@ -64,7 +64,11 @@ refuse 'certificate' curl -sS --resolve "other.test:$port:127.0.0.1" --cacert "$
 
 token() { k create token "$1" -n default "${@:2}"; }
 for node in "$own" "$other"; do
-  expect created from "{apiVersion: v1, kind: Node, metadata: {name: $node}}" k create
+  expect created from "
+apiVersion: v1
+kind: Node
+metadata: {name: $node}
+" k create
 done
 # A token as kubelets give it to the agent: bound to the Pod, and so to its node.
 expect created from "
