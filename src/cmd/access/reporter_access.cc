@@ -60,7 +60,9 @@ std::string NodeOf(const Json& subject) {
 }  // namespace
 
 Result<ReporterAccess::Options> ReporterAccess::OptionsOf(const ReportersConfig& config) {
-  Options options{.audience = config.audience, .cluster = config.cluster};
+  Options options;
+  options.audience = config.audience;
+  options.cluster = config.cluster;
   NOS_ASSIGN(options.accounts, ReadAccounts("serviceAccounts", config.accounts));
   NOS_ASSIGN(options.node_accounts, ReadAccounts("nodeServiceAccounts", config.node_accounts));
   for (const std::string& account : options.node_accounts) {

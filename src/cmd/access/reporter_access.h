@@ -23,7 +23,7 @@ namespace nos::cmd {
 
 struct ReportersConfig {
   // NAMESPACE/NAME, separated by commas. Both "": service accounts may not deliver.
-  std::string accounts, node_accounts;
+  std::string accounts{}, node_accounts{};
   std::string audience = "nos-telemetry";
   std::string cluster = "default";
 
@@ -35,7 +35,7 @@ void DescribeReporters(ConfigFields& fields, ReportersConfig& config);
 class ReporterAccess {
  public:
   struct Options {
-    std::set<std::string> accounts, node_accounts;  // NAMESPACE/NAME
+    std::set<std::string> accounts{}, node_accounts{};  // NAMESPACE/NAME
     std::string audience = "nos-telemetry";
     std::string cluster;  // for which they may deliver
     // Limits of failed attempts; null: no limit.
