@@ -75,8 +75,7 @@ net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
   }
   refused.insert(refused.end(), receipt.refused.begin(), receipt.refused.end());
   metrics_.Count(kEnvelopes, {{"result", "ok"}});
-  metrics_.Count(kRecords, {{"result", "ok"}},
-                 static_cast<double>(valid - receipt.refused.size()));
+  metrics_.Count(kRecords, {{"result", "ok"}}, static_cast<double>(valid - receipt.refused.size()));
   metrics_.Count(kRecords, {{"result", "refused"}}, static_cast<double>(refused.size()));
   net::HttpResponse response;
   response.body = AcknowledgementOf(receipt.sequence, refused);

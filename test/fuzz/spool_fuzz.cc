@@ -1,6 +1,6 @@
-// Names of files in the folder of a reporter's spool, one a line, as a damaged disk may return them.
-// A line that begins with '!' is a file that is no envelope. Each envelope is handed out at most
-// once, in order, by numbers that a server takes; and the spool goes on with new ones.
+// Names of files in the folder of a reporter's spool, one a line, as a damaged disk may return
+// them. A line that begins with '!' is a file that is no envelope. Each envelope is handed out at
+// most once, in order, by numbers that a server takes; and the spool goes on with new ones.
 #include <limits>
 #include <map>
 #include <memory>
@@ -65,7 +65,8 @@ Files FilesOf(std::string_view text) {
   for (std::string_view name : Split(text, '\n')) {
     const bool damaged = name.starts_with('!');
     if (damaged) name.remove_prefix(1);
-    if (name.empty() || name.size() > kMaxName || name.find('/') != std::string_view::npos) continue;
+    if (name.empty() || name.size() > kMaxName || name.find('/') != std::string_view::npos)
+      continue;
     files[std::string(name)] = damaged ? "?" : kEnvelope;
   }
   return files;

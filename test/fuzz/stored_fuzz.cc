@@ -1,5 +1,6 @@
-// Rows of the telemetry server's database, as a damaged disk may return them: the first byte chooses
-// the table. Each is refused, or read as far as it is whole, and the result can be stored again.
+// Rows of the telemetry server's database, as a damaged disk may return them: the first byte
+// chooses the table. Each is refused, or read as far as it is whole, and the result can be stored
+// again.
 #include <algorithm>
 #include <cmath>
 

@@ -31,9 +31,8 @@ Result<std::set<std::string>> ReadAccounts(std::string_view key, std::string_vie
     const size_t slash = account.find('/');
     if (slash == 0 || slash == std::string_view::npos || slash + 1 == account.size() ||
         account.find('/', slash + 1) != std::string_view::npos) {
-      return Invalid(
-          fmt::format("ingest.{}: expected NAMESPACE/NAME, separated by commas, not \"{}\"", key,
-                      account));
+      return Invalid(fmt::format(
+          "ingest.{}: expected NAMESPACE/NAME, separated by commas, not \"{}\"", key, account));
     }
     accounts.emplace(account);
   }

@@ -9,8 +9,8 @@
 namespace nos::cmd {
 namespace {
 
-// An API server that knows the tokens "agent", "operator", "visitor" and, bound to nodes, "agent@n1"
-// and "operator@n1" for the audience nos-telemetry, and "admin" for itself alone.
+// An API server that knows the tokens "agent", "operator", "visitor" and, bound to nodes,
+// "agent@n1" and "operator@n1" for the audience nos-telemetry, and "admin" for itself alone.
 class ReporterAccessTest : public ::testing::Test {
  protected:
   ReporterAccessTest() {

@@ -1,5 +1,5 @@
-// Refuses the records of a node's agent about GPUs of other nodes: whoever has stolen one node would
-// otherwise write the history of all GPUs, whose UUIDs every node may learn.
+// Refuses the records of a node's agent about GPUs of other nodes: whoever has stolen one node
+// would otherwise write the history of all GPUs, whose UUIDs every node may learn.
 //
 //   for (const telemetry::Refused& one : TakeForeign(live, now, envelope)) ...
 //

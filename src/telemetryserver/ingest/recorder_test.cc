@@ -121,13 +121,12 @@ TEST_F(ForeignGpusTest, NodeChangesNothingOfGpusOfAnother) {
   EXPECT_EQ(Deliver("a", {LayoutWith("a", {"GPU-a"}), Reading("gpu", "GPU-a"),
                           Reading("instance", "MIG-GPU-a")}),
             Refused());
-  const JsonArray forged = {
-      LayoutWith("thief", {"GPU-thief", "GPU-a"}),
-      Reading("gpu", "GPU-thief"),
-      "invalid",
-      Reading("gpu", "GPU-a"),
-      Reading("instance", "MIG-GPU-a"),
-      {{"kind", "xid"}, {"at", kLater}, {"gpu", "GPU-a"}, {"xid", 79}}};
+  const JsonArray forged = {LayoutWith("thief", {"GPU-thief", "GPU-a"}),
+                            Reading("gpu", "GPU-thief"),
+                            "invalid",
+                            Reading("gpu", "GPU-a"),
+                            Reading("instance", "MIG-GPU-a"),
+                            {{"kind", "xid"}, {"at", kLater}, {"gpu", "GPU-a"}, {"xid", 79}}};
   const Refused reasons = {"0 layout: node a has reported gpu/GPU-a before",
                            "3 gpu: node a has reported gpu/GPU-a before",
                            "4 instance: node a has reported instance/MIG-GPU-a before",
@@ -157,12 +156,11 @@ TEST_F(ForeignGpusTest, GpuMovesWhenItsFormerNodeIsWithoutIt) {
   EXPECT_EQ(Deliver("a", {Reading("gpu", "GPU-1")}).size(), 1U);
   // 2. It is removed from the cluster.
   EXPECT_EQ(Deliver("b", {LayoutWith("b", {"GPU-1", "GPU-2"})}).size(), 1U);
-  ASSERT_TRUE(Take(telemetry::EnvelopeOf("cluster", 1,
-                                         {{{"kind", "removed"},
-                                           {"at", kLater + 1},
-                                           {"what", "node"},
-                                           {"node", "a"}}}))
-                  .status.ok());
+  ASSERT_TRUE(
+      Take(telemetry::EnvelopeOf(
+               "cluster", 1,
+               {{{"kind", "removed"}, {"at", kLater + 1}, {"what", "node"}, {"node", "a"}}}))
+          .status.ok());
   EXPECT_EQ(Deliver("b", {LayoutWith("b", {"GPU-1", "GPU-2"})}), Refused());
   // 3. It is silent for a day.
   EXPECT_EQ(Deliver("c", {LayoutWith("c", {"GPU-2"})}).size(), 1U);
