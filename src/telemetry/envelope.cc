@@ -32,6 +32,17 @@ Result<Envelope> ReadHead(const Json& tree) {
   return envelope;
 }
 
+// An agent's records; those of unknown kinds have no effect.
+Status CheckAbout(const Record& record, std::string_view node) {
+  if (const auto* layout = std::get_if<Layout>(&record.what)) {
+    if (layout->node == node) return Status::Ok();
+    return Invalid(fmt::format("layout: node/{} does not report for node {}", node, layout->node));
+  }
+  const bool of_gpus = std::holds_alternative<Readings>(record.what) || record.kind == "xid";
+  if (of_gpus || std::holds_alternative<Unknown>(record.what)) return Status::Ok();
+  return Invalid(fmt::format("{}: node/{} reports only its GPUs", record.kind, node));
+}
+
 template <typename Read>
 void ReadRecords(Json& tree, Millis latest, Read read, Envelope& envelope) {
   size_t number = 0;
@@ -89,13 +100,24 @@ void SetRight(Envelope& envelope, Millis now) {
 
 }  // namespace
 
+std::string_view NodeOfSource(std::string_view source) {
+  constexpr std::string_view kNode = "node/";
+  return source.starts_with(kNode) ? source.substr(kNode.size()) : std::string_view();
+}
+
 Result<Envelope> ReadEnvelope(std::string_view text, Millis now) {
   if (CountValues(text) > kMaxValues) {
     return Status(Code::kExhausted, fmt::format("envelope: more than {} values", kMaxValues));
   }
   NOS_ASSIGN(Json tree, ReadTree(text));
   NOS_ASSIGN(Envelope envelope, ReadHead(tree));
-  ReadRecords(tree, now + kMaxAhead, ReadRecord, envelope);
+  const std::string_view node = NodeOfSource(envelope.source);
+  const auto read = [&](Json body) -> Result<Record> {
+    NOS_ASSIGN(Record record, ReadRecord(std::move(body)));
+    if (!node.empty()) NOS_RETURN_IF_ERROR(CheckAbout(record, node));
+    return record;
+  };
+  ReadRecords(tree, now + kMaxAhead, read, envelope);
   SetRight(envelope, now);
   return envelope;
 }

@@ -29,6 +29,12 @@ struct Envelope {
   std::vector<Refused> refused;  // the invalid ones
 };
 
+// The node of a source "node/NAME"; "": another source.
+std::string_view NodeOfSource(std::string_view source);
+
+// Records of a source "node/NAME" are about this node: its layout, and readings and errors of GPUs.
+// Others are refused, so that a stolen node does not report for the cluster.
+//
 // `now`: the server's time of arrival. If the source's clock is ahead, the difference is subtracted
 // from the times of its records, so that none is later than `now`. Kubernetes Events keep their
 // times, because other components set them. Error: kInvalid: the envelope as a whole is invalid.

@@ -28,7 +28,7 @@ TEST(EnvelopeTest, InvalidRecordDoesNotAffectOthers) {
                      {"namespace", "a"},
                      {"name", "b"},
                      {"state", "running"}});
-  const auto envelope = Read(EnvelopeOf("node/n", 3, records));
+  const auto envelope = Read(EnvelopeOf("cluster", 3, records));
   ASSERT_TRUE(envelope.ok()) << envelope.status().ToString();
   EXPECT_EQ(envelope->sequence, 3);
   ASSERT_EQ(envelope->records.size(), 2U);
@@ -39,6 +39,48 @@ TEST(EnvelopeTest, InvalidRecordDoesNotAffectOthers) {
   EXPECT_EQ(envelope->refused[0].why, "gpu: metrics: power is no number");
   EXPECT_EQ(envelope->refused[2].why, "layout: gpus: instances is no list of at most 64");
   EXPECT_NE(envelope->refused[3].why.find("future"), std::string::npos);
+}
+
+TEST(EnvelopeTest, NodeReportsOnlyItself) {
+  JsonArray records = {
+      {{"kind", "gpu"}, {"at", kReportStart}, {"gpu", "GPU-1"}, {"metrics", JsonObject()}},
+      {{"kind", "layout"}, {"at", kReportStart}, {"node", "n"}, {"gpus", JsonArray()}},
+      {{"kind", "xid"}, {"at", kReportStart}, {"gpu", "GPU-1"}, {"xid", 79}},
+      {{"kind", "of-later-versions"}, {"at", kReportStart}}};
+  const size_t own = records.size();
+  records.push_back(
+      {{"kind", "layout"}, {"at", kReportStart}, {"node", "other"}, {"gpus", JsonArray()}});
+  records.push_back(PodRecord(kReportStart, "team-a", "p", "failed", "nvidia.com/gpu"));
+  records.push_back({{"kind", "node"}, {"at", kReportStart}, {"node", "n"}, {"ready", true}});
+  records.push_back({{"kind", "quota"},
+                     {"at", kReportStart},
+                     {"type", "ElasticQuota"},
+                     {"namespace", "team-a"},
+                     {"name", "q"}});
+  for (const char* kind : {"job", "queue", "pool", "decision"}) {
+    records.push_back({{"kind", kind},
+                       {"at", kReportStart},
+                       {"id", "1"},
+                       {"namespace", "team-a"},
+                       {"name", "x"}});
+  }
+  records.push_back({{"kind", "event"},
+                     {"at", kReportStart},
+                     {"object", {{"kind", "Pod"}, {"namespace", "team-a"}, {"name", "p"}}}});
+  records.push_back(
+      {{"kind", "removed"}, {"at", kReportStart}, {"what", "node"}, {"node", "other"}});
+  records.push_back({{"kind", "removed"}, {"at", kReportStart}, {"what", "gpu"}, {"gpu", "GPU-1"}});
+  records.push_back(
+      {{"kind", "present"}, {"at", kReportStart}, {"what", "pod"}, {"ids", JsonArray()}});
+  const auto of_node = Read(EnvelopeOf("node/n", 1, records));
+  ASSERT_TRUE(of_node.ok()) << of_node.status().ToString();
+  EXPECT_EQ(of_node->records.size(), own);
+  ASSERT_EQ(of_node->refused.size(), records.size() - own);
+  EXPECT_EQ(of_node->refused[0].why, "layout: node/n does not report for node other");
+  EXPECT_EQ(of_node->refused[1].why, "pod: node/n reports only its GPUs");
+  const auto of_cluster = Read(EnvelopeOf("cluster", 1, records));
+  ASSERT_TRUE(of_cluster.ok());
+  EXPECT_EQ(of_cluster->records.size(), records.size());
 }
 
 TEST(EnvelopeTest, RejectsInvalidEnvelopes) {

@@ -20,6 +20,10 @@ constexpr const char* kUnfinished = "unfinished";
 constexpr uint64_t kBlock = 4096;  // minimum disk use of a file
 constexpr size_t kMaxKeptAside = 20;
 constexpr int kRoomTries = 4;  // for a disk that other processes have filled
+// Names with larger numbers are damaged. Numbers go on after them, and servers take 63 bits.
+constexpr uint64_t kMaxSequence = uint64_t{1} << 62, kMaxRecords = 1'000'000'000;
+constexpr uint64_t kMaxAhead = uint64_t{1} << 32;  // of the acknowledged one
+constexpr size_t kMaxBoot = 64;
 constexpr int kReadTries = 5;  // before an envelope that the disk does not give is set aside
 
 uint64_t Blocks(uint64_t bytes) { return (bytes + kBlock - 1) / kBlock * kBlock; }
@@ -35,6 +39,13 @@ bool ReadName(std::string_view name, uint64_t& sequence, uint64_t& records) {
   name.remove_suffix(3);
   const std::vector<std::string_view> parts = Split(name, '-');
   return parts.size() == 2 && ReadNumber(parts[0], sequence) && ReadNumber(parts[1], records);
+}
+
+// A UUID: letters, digits, dashes.
+bool IsBoot(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxBoot && std::ranges::all_of(text, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
+  });
 }
 
 }  // namespace
@@ -57,11 +68,19 @@ Status Spool::Load() {
   NOS_RETURN_IF_ERROR(List());
   if (boot_.empty()) NOS_RETURN_IF_ERROR(BeginAnew());
   std::ranges::sort(entries_, {}, &Entry::sequence);
-  while (!entries_.empty() && entries_.front().sequence <= acknowledged_) {
-    folder_->Remove(entries_.front().Name());
-    entries_.pop_front();
+  for (const Entry& entry : std::exchange(entries_, {})) {
+    const uint64_t last = entries_.empty() ? acknowledged_ : entries_.back().sequence;
+    if (entry.sequence <= acknowledged_) {
+      folder_->Remove(entry.Name());
+    } else if (entry.sequence == last || entry.sequence > acknowledged_ + kMaxAhead) {
+      // A number that is given twice, or by nobody: a server would store one envelope, or none.
+      PutAside(entry);
+      Lose(entry.records);
+    } else {
+      entries_.push_back(entry);
+      stats_.bytes += entry.bytes;
+    }
   }
-  for (const Entry& entry : entries_) stats_.bytes += entry.bytes;
   next_ = std::max(acknowledged_, entries_.empty() ? 0 : entries_.back().sequence) + 1;
   return Status::Ok();
 }
@@ -71,7 +90,8 @@ Status Spool::List() {
   for (const auto& [name, bytes] : files) {
     Entry entry;
     if (name.starts_with(kPosition)) ReadPosition(name);
-    if (!ReadName(name, entry.sequence, entry.records)) continue;
+    if (!ReadName(name, entry.sequence, entry.records) || entry.records > kMaxRecords) continue;
+    if (entry.Name() != name) continue;  // not written by a spool
     entry.bytes = Blocks(bytes);
     entries_.push_back(entry);
   }
@@ -83,8 +103,8 @@ Status Spool::List() {
 void Spool::ReadPosition(const std::string& name) {
   const std::vector<std::string_view> parts = Split(name, '.');
   uint64_t acknowledged = 0, lost = 0;
-  if (parts.size() != 4 || parts[1].empty() || !ReadNumber(parts[2], acknowledged) ||
-      !ReadNumber(parts[3], lost)) {
+  if (parts.size() != 4 || !IsBoot(parts[1]) || !ReadNumber(parts[2], acknowledged) ||
+      !ReadNumber(parts[3], lost) || acknowledged > kMaxSequence || lost > kMaxSequence) {
     return;
   }
   const bool later =
@@ -208,15 +228,20 @@ Status Spool::Remove(bool keep) {
   stats_.bytes -= entry.bytes;
   Lose(entry.records);
   Status saved = SavePosition(entry.sequence);
-  if (keep) ++stats_.set_aside;
-  if (!saved.ok()) return saved;
-  if (keep) {
-    (void)folder_->Rename(entry.Name(),
-                          fmt::format("{}/{}.gz", kRefused, refused_++ % kMaxKeptAside));
-  } else {
+  if (keep && saved.ok()) {
+    PutAside(entry);
+  } else if (keep) {
+    ++stats_.set_aside;
+  } else if (saved.ok()) {
     folder_->Remove(entry.Name());
   }
   return saved;
+}
+
+void Spool::PutAside(const Entry& entry) {
+  ++stats_.set_aside;
+  (void)folder_->Rename(entry.Name(),
+                        fmt::format("{}/{}.gz", kRefused, refused_++ % kMaxKeptAside));
 }
 
 std::optional<SpooledEnvelope> Spool::Oldest() {

@@ -97,6 +97,7 @@ class Spool {
   bool MayRead(const Entry& entry, const Status& why);
   Status AppendOne(std::string_view records, uint64_t count);
   Status Remove(bool keep);
+  void PutAside(const Entry& entry);
   void Lose(uint64_t records);
 
   const SpoolOptions options_;

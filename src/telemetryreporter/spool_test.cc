@@ -189,6 +189,39 @@ TEST_F(SpoolTest, MissingPositionStartsNewSpoolWithoutLoss) {
   EXPECT_EQ(Drain(), (Numbers{1, 2}));
 }
 
+// A damaged folder: a server takes each number once, and no number of more than 63 bits.
+TEST_F(SpoolTest, EachNumberOfFilesIsUsedOnce) {
+  Append(1);
+  Append(2);
+  const std::string folder = folder_.path() + "/spool/";
+  const std::string second = Files().back();
+  for (const char* name : {"00000000000000000002-2.gz", "18446744073709551615-1.gz",
+                           "00000000000000000003-18446744073709551615.gz", "7-1.gz"}) {
+    fs::copy_file(second, folder + name);
+  }
+  Restart();
+  EXPECT_EQ(spool_->Stats().set_aside, 2u);
+  Append(3);
+  EXPECT_EQ(Drain(), (Numbers{1, 2, 3}));
+  EXPECT_EQ(Files("/refused").size(), 2u) << "the number that was there, and the one too far ahead";
+}
+
+TEST_F(SpoolTest, DamagedPositionStartsNewSpool) {
+  const std::string boot = spool_->boot();
+  for (const char* name : {"position.b.18446744073709551615.0", "position.b.1.18446744073709551615",
+                           "position.\xff.1.0", "position.a b.1.0"}) {
+    for (const auto& file : fs::directory_iterator(folder_.path() + "/spool")) {
+      if (!file.path().filename().string().starts_with("position")) continue;
+      fs::rename(file.path(), folder_.path() + "/spool/" + name);
+    }
+    Restart();
+    EXPECT_EQ(spool_->boot().size(), 36u) << name;
+    EXPECT_NE(spool_->boot(), boot);
+    Append(1);
+    EXPECT_EQ(Drain(), Numbers{1});
+  }
+}
+
 TEST_F(SpoolTest, LocksFolderForOneProcess) {
   const auto second = Spool::Open(options_);
   ASSERT_FALSE(second.ok());

@@ -251,7 +251,7 @@ TEST_F(ApiTest, IngestTakesOnlyPartOfTheThreads) {
   std::counting_semaphore<> under_way(0);
   Ingest slow(
       *recorder_,
-      [&](const net::HttpRequest&, std::string_view) {
+      [&](const net::HttpRequest&, const telemetry::Envelope*) {
         under_way.release();
         waits.wait();
         return Status(Code::kPermission, "not you");
@@ -275,8 +275,9 @@ TEST_F(ApiTest, IngestRequiresTokenOfCluster) {
   EXPECT_FALSE(tokens.empty()) << "the previous tokens stay";
   Ingest guarded(
       *recorder_,
-      [&](const net::HttpRequest& request, std::string_view cluster) {
-        return tokens.Check(request.Header("authorization"), cluster);
+      [&](const net::HttpRequest& request, const telemetry::Envelope* envelope) {
+        return tokens.Check(request.Header("authorization"),
+                            envelope == nullptr ? "" : envelope->cluster);
       },
       metrics_);
   const std::string text =

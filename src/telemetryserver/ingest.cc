@@ -50,7 +50,7 @@ net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
     return Fail(503, "busy", {Code::kExhausted, "too many envelopes are under way: come again"});
   }
   if (admit_) {
-    const Status known = admit_(request, "");
+    const Status known = admit_(request, nullptr);
     if (!known.ok()) return Turned(401, "unauthorized", known);
   }
   std::string body;
@@ -63,18 +63,19 @@ net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
                 "unreadable", envelope.status());
   }
   if (admit_) {
-    const Status allowed = admit_(request, envelope->cluster);
+    const Status allowed = admit_(request, &*envelope);
     if (!allowed.ok()) return Turned(403, "forbidden", allowed);
   }
-  const std::vector<telemetry::Refused> refused = std::move(envelope->refused);
-  const auto records = static_cast<double>(envelope->records.size());
+  std::vector<telemetry::Refused> refused = envelope->refused;
+  const size_t valid = envelope->records.size();
   const Recorder::Receipt receipt = recorder_.Take(*std::move(envelope), std::move(body));
   if (!receipt.status.ok()) {
     const bool never = receipt.status.code() == Code::kInvalid;
     return Fail(never ? 400 : 503, never ? "unreadable" : "unwritten", receipt.status);
   }
+  refused.insert(refused.end(), receipt.refused.begin(), receipt.refused.end());
   metrics_.Count(kEnvelopes, {{"result", "ok"}});
-  metrics_.Count(kRecords, {{"result", "ok"}}, records);
+  metrics_.Count(kRecords, {{"result", "ok"}}, static_cast<double>(valid - receipt.refused.size()));
   metrics_.Count(kRecords, {{"result", "refused"}}, static_cast<double>(refused.size()));
   net::HttpResponse response;
   response.body = AcknowledgementOf(receipt.sequence, refused);

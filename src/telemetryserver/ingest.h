@@ -18,9 +18,10 @@ inline constexpr size_t kMaxIngests = 48;
 
 class Ingest {
  public:
-  // May this client deliver? `cluster`: of the envelope; "": it is not read yet. Errors:
-  // kPermission, kExhausted (too many attempts), kUnavailable (cannot be checked now).
-  using Admit = std::function<Status(const net::HttpRequest& request, std::string_view cluster)>;
+  // May this client deliver the envelope? Null: it is not read yet. Errors: kPermission, kExhausted
+  // (too many attempts), kUnavailable (cannot be checked now).
+  using Admit =
+      std::function<Status(const net::HttpRequest& request, const telemetry::Envelope* envelope)>;
 
   // `admit`: null: every client may send.
   Ingest(Recorder& recorder, Admit admit, Metrics& metrics)

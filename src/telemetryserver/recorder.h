@@ -108,6 +108,7 @@ class Recorder {
   Status Write(const Batch& batch);
   Status WritePending(int64_t& last);
   void Written();
+  void RefuseForeign(Waiting& waiting);
   Status WriteEnvelope(Waiting& waiting);
   Status WriteNewBoot(const Waiting& waiting);
   Status WriteMissing(const Waiting& waiting, int64_t known);

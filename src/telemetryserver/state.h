@@ -75,6 +75,8 @@ class State {
   const Latest* LatestOf(std::string_view kind, const std::string& uuid) const {
     return readings_.Of(kind, uuid);
   }
+  // The node whose layout has the "gpu/..." or "instance/..."; null: none.
+  const std::string* NodeOf(const std::string& subject) const { return readings_.NodeOf(subject); }
   // The newest pod of that name; null: none.
   const Pod* FindPod(const std::string& ns, const std::string& name) const {
     return pods_.Find(ns, name);

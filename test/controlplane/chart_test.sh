@@ -199,7 +199,9 @@ counting() { by_one "${@:2}" | grep -cE -- "$1"; }
 expect '^2$' counting "endpoint: https://nos-telemetry.$namespace.svc$"
 expect '^2$' counting 'serviceAccountToken: \{path: token, audience: nos-telemetry'
 expect '^2$' counting 'configMap: \{name: nos-telemetry-ca\}'
-expect "serviceAccounts: $namespace/nos-mig-agent,$namespace/nos-operator$" by_one
+expect "serviceAccounts: $namespace/nos-mig-agent,$namespace/nos-operator$" by_one --kube-version 1.29.0
+expect "  serviceAccounts: $namespace/nos-operator$" by_one --kube-version 1.30.0
+expect "nodeServiceAccounts: $namespace/nos-mig-agent$" by_one --kube-version 1.30.0
 expect_no 'secret: .secretName' by_one -s templates/telemetry.yaml -s templates/agent.yaml
 expect 'caNamespaces: agents$' by_one --set gpuPartitioner.migAgent.namespace=agents
 expect '^2$' counting 'name: nos-telemetry-ca$' --set gpuPartitioner.migAgent.namespace=agents

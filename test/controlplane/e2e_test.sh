@@ -8,6 +8,8 @@
 . "$(dirname "$0")/check.sh"
 # shellcheck source=test/controlplane/installed.sh
 . "$(dirname "$0")/installed.sh"
+# shellcheck source=test/controlplane/writes.sh
+. "$(dirname "$0")/writes.sh"
 
 say "pods that ask for slices run"
 expect created from "$(pod keep 1 3g.20gb)$(pod small 2 1g.5gb)" k create
@@ -15,6 +17,18 @@ wait_running keep small
 home=$(k get pod keep -n "$team" -o jsonpath='{.spec.nodeName}')
 kept=$(instances "$home" | grep 3g.20gb)
 [ -n "$kept" ] || fail "no 3g.20gb on $home"
+
+say "each pod that gets a slice costs the API server few writes"
+within 30 reported
+before=$(audited)
+cut=(cut-1 cut-2 cut-3 cut-4 cut-5 cut-6 cut-7 cut-8)
+expect created from "$(for name in "${cut[@]}"; do pod "$name" 1 1g.5gb; done)" k create
+wait_running "${cut[@]}"
+# A pod with a plan of its own costs seven: Events of pod, plan and result, the layout, the capacity, and the status
+# before and after. Pods that are planned together share all but the first. Two more, one of them an Event, are for a
+# plan that is made again.
+budget "$before" ${#cut[@]} 9 4
+expect deleted k delete pod "${cut[@]}" -n "$team"
 
 say "pods that name nos-scheduler are bound by it, with the chart's configuration and roles"
 mkdir "$work/scheduler"

@@ -125,7 +125,7 @@ struct Reporter {
     return WriteJson(
         {{"schema", 1},
          {"cluster", "prod"},
-         {"source", "node/" + name},
+         {"source", "reporter/" + name},
          {"boot", "b"},
          {"sequence", number},
          {"records",

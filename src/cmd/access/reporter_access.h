@@ -1,9 +1,13 @@
 // Authenticates reporters of telemetry by the tokens of their service accounts, which the cluster's
 // API server reviews. The tokens are for this server alone (their audience), so that nobody who
-// reads a report's token can use it at the API server, and the reverse.
+// reads a report's token can use it at the API server, and the reverse. An account of nodes
+// delivers only as the node to which the kubelet has bound the token: a stolen node reports for
+// itself alone.
 //
-//   ReporterAccess access(transport, clock, {.accounts = {"nos/nos-operator"}, .cluster = "prod"});
-//   NOS_RETURN_IF_ERROR(access.Check(request, address, envelope.cluster));
+//   ReporterAccess access(transport, clock, {.accounts = {"nos/nos-operator"},
+//                                            .node_accounts = {"nos/nos-mig-agent"},
+//                                            .cluster = "prod"});
+//   NOS_RETURN_IF_ERROR(access.Check(request, address, &envelope));
 //
 // Thread-safe.
 #pragma once
@@ -14,14 +18,17 @@
 
 #include "cmd/daemon/config_file.h"
 #include "cmd/reviews/token_holders.h"
+#include "telemetry/envelope.h"
 
 namespace nos::cmd {
 
 struct ReportersConfig {
-  std::string
-      accounts;  // NAMESPACE/NAME, separated by commas; "": service accounts may not deliver
+  // NAMESPACE/NAME, separated by commas. Both "": service accounts may not deliver.
+  std::string accounts{}, node_accounts{};
   std::string audience = "nos-telemetry";
   std::string cluster = "default";
+
+  bool any() const { return !accounts.empty() || !node_accounts.empty(); }
 };
 // Fields of the group ingest.
 void DescribeReporters(ConfigFields& fields, ReportersConfig& config);
@@ -29,7 +36,7 @@ void DescribeReporters(ConfigFields& fields, ReportersConfig& config);
 class ReporterAccess {
  public:
   struct Options {
-    std::set<std::string> accounts;  // NAMESPACE/NAME
+    std::set<std::string> accounts{}, node_accounts{};  // NAMESPACE/NAME
     std::string audience = "nos-telemetry";
     std::string cluster;  // for which they may deliver
     // Limits of failed attempts; null: no limit.
@@ -43,13 +50,14 @@ class ReporterAccess {
         options_(std::move(options)),
         holders_(clock, options_.limits, [this](const std::string& token) { return Ask(token); }) {}
 
-  // `cluster`: of the report; "": only the token is checked. Errors: kPermission (no such token,
-  // another account, another cluster), kExhausted (too many failures from the address),
-  // kUnavailable (the API server does not answer).
+  // `envelope`: null: only the token is checked. Errors: kPermission (no such token, another
+  // account, cluster or node), kExhausted (too many failures from the address), kUnavailable (the
+  // API server does not answer).
   Status Check(const net::HttpRequest& request, const std::string& address,
-               std::string_view cluster);
+               const telemetry::Envelope* envelope);
 
  private:
+  Status CheckNode(const Json& subject, const std::string& source) const;
   Result<TokenHolders::Holder> Ask(const std::string& token);
 
   kube::Transport& transport_;

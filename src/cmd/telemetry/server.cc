@@ -38,12 +38,12 @@ Status CheckSafe(const TelemetryServerConfig& config, const net::HttpServerOptio
         config.address));
   }
   if (config.sandbox) return Status::Ok();
-  if (config.token_file.empty() && config.reporters.accounts.empty()) {
+  if (config.token_file.empty() && !config.reporters.any()) {
     return Invalid(
         "ingest.tokenFile or ingest.serviceAccounts is required: without them any client could "
         "send records. Set one, or give --sandbox on your own machine");
   }
-  if (!config.reporters.accounts.empty() && config.readers.audience == config.reporters.audience) {
+  if (config.reporters.any() && config.readers.audience == config.reporters.audience) {
     return Invalid(
         "readers.audience: must differ from ingest.audience, or every GPU node's token could read");
   }
@@ -206,8 +206,9 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
   const bool open = config.sandbox && config.token_file.empty();
   telemetryserver::Ingest::Admit admit;
   if (!open) {
-    admit = [self = server.get()](const net::HttpRequest& request, std::string_view cluster) {
-      return self->Admit(request, cluster);
+    admit = [self = server.get()](const net::HttpRequest& request,
+                                  const telemetry::Envelope* envelope) {
+      return self->Admit(request, envelope);
     };
   }
   server->ingest_ =
@@ -249,7 +250,7 @@ Status TelemetryServer::Ready() const {
 }
 
 Status TelemetryServer::Connect(const Clock& clock) {
-  const bool reviews = !config_.reporters.accounts.empty();
+  const bool reviews = config_.reporters.any();
   if (config_.sandbox || (!reviews && config_.service.empty())) return Status::Ok();
   auto connection = kube::LoadConnection(config_.readers.kubeconfig, "");
   if (!connection.ok()) return connection.status().Within("ingest");
@@ -263,13 +264,13 @@ Status TelemetryServer::Connect(const Clock& clock) {
 }
 
 // A token of the file counts as it says there, any other may be a service account's.
-Status TelemetryServer::Admit(const net::HttpRequest& request, std::string_view cluster) {
+Status TelemetryServer::Admit(const net::HttpRequest& request,
+                              const telemetry::Envelope* envelope) {
   const std::string_view authorization = request.Header("authorization");
-  const Status known = tokens_.Check(authorization);
-  if (known.ok() || reporters_ == nullptr) {
-    return known.ok() ? tokens_.Check(authorization, cluster) : known;
-  }
-  return reporters_->Check(request, readers_->AddressOf(request), cluster);
+  Status known = tokens_.Check(authorization);
+  if (known.ok() && envelope != nullptr) return tokens_.Check(authorization, envelope->cluster);
+  if (known.ok() || reporters_ == nullptr) return known;
+  return reporters_->Check(request, readers_->AddressOf(request), envelope);
 }
 
 Status TelemetryServer::Serve() {

@@ -77,8 +77,8 @@ class TelemetryServer {
   TelemetryServer(const TelemetryServerConfig& config, Metrics& metrics)
       : config_(config), metrics_(metrics) {}
   net::HttpResponse Answer(const net::HttpRequest& request);
-  // May this client deliver for the cluster?
-  Status Admit(const net::HttpRequest& request, std::string_view cluster);
+  // May this client deliver? See telemetryserver::Ingest::Admit.
+  Status Admit(const net::HttpRequest& request, const telemetry::Envelope* envelope);
   Status Connect(const Clock& clock);
   Status Serve();
   Status Listen(std::shared_ptr<net::TlsIdentity> identity);

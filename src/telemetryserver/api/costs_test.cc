@@ -200,7 +200,8 @@ TEST_F(CostApiTest, KeepsClosedHoursUntilLateReportsArrive) {
                     {"gpu", telemetry::GpuName(0, 0)},
                     {"metrics", {{"memory_used", 1}}}});
   }
-  ASSERT_TRUE(Take(telemetry::EnvelopeOf("node/late", 1, late)).status.ok());
+  ASSERT_TRUE(
+      Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), 1, late, "boot-2")).status.ok());
   ASSERT_TRUE(recorder_->Settle().ok());
   const Json second = Get(target);
   EXPECT_LT(Amount(Row(second, "category", "not_reported"), "cost"),

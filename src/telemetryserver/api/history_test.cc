@@ -41,7 +41,8 @@ TEST_F(ApiTest, PastStateHasMeasurements) {
       records.push_back(std::move(record));
     }
     ASSERT_TRUE(
-        Take(telemetry::EnvelopeOf("node/extra", second + 1, records, "boot-x")).status.ok());
+        Take(telemetry::EnvelopeOf("node/" + telemetry::NodeName(0), second + 1, records, "boot-x"))
+            .status.ok());
   };
   Report({1, 1, 1}, 0, 1);
   for (int second = 1; second < 1200; second += 20) sample(second, second);

@@ -48,7 +48,7 @@ class DiskFaultTest : public RecorderFixture {
     const telemetry::Millis at = TimeOf(number);
     clock_.Set(at);
     const auto receipt = Take(telemetry::EnvelopeOf(
-        "node/a", number,
+        "reporter", number,
         {{{"kind", "gpu"}, {"at", at}, {"gpu", "a"}, {"metrics", {{"power", number}}}},
          {{"kind", "event"},
           {"at", at},

@@ -27,7 +27,8 @@ namespace nos::telemetryserver {
 struct Receipt {
   // kInvalid: permanently rejected; kExhausted, kUnavailable: retry later.
   Status status;
-  int64_t sequence = 0;  // highest sequence of this source and boot on disk
+  int64_t sequence = 0;                       // highest sequence of this source and boot on disk
+  std::vector<telemetry::Refused> refused{};  // valid records that were not stored
 };
 
 class EnvelopeQueue {

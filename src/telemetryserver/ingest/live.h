@@ -28,6 +28,7 @@ namespace nos::telemetryserver {
 struct Live {
   int64_t id = 0;
   std::string name;
+  telemetry::Millis opened = 0;  // when this server read it from its store; 0: it is new
   State state;
   Heads heads;
   Derived derived;

@@ -10,6 +10,9 @@
 
 #include "base/log.h"
 #include "base/millis.h"
+#include "codec/gzip.h"
+#include "telemetry/envelope_writer.h"
+#include "telemetryserver/ingest/foreign_gpus.h"
 #include "telemetryserver/metrics.h"
 #include "telemetryserver/state/shares.h"
 
@@ -43,6 +46,23 @@ NodeCounts CountNodes(const State& state, telemetry::Millis since) {
 }
 
 double Real(int64_t count) { return static_cast<double>(count); }
+
+// As gzip. The times of its records are this server's already.
+std::string WriteAgain(const telemetry::Envelope& envelope, telemetry::Millis now) {
+  std::string records;
+  for (const telemetry::Record& record : envelope.records) {
+    if (!records.empty()) records += ',';
+    records += WriteJson(record.body);
+  }
+  const telemetry::EnvelopeHead head{
+      envelope.cluster,
+      envelope.source,
+      envelope.boot,
+      static_cast<uint64_t>(envelope.sequence),
+      Time(std::chrono::milliseconds(std::min(envelope.sent_at, now))),
+      static_cast<uint64_t>(envelope.lost)};
+  return Gzip(telemetry::WriteEnvelope(head, records), 1);
+}
 
 bool IsAboutObjects(const telemetry::Record& record) {
   return std::holds_alternative<telemetry::Layout>(record.what) ||
@@ -110,6 +130,7 @@ Status Recorder::Load() {
       store_->EachCluster([&](int64_t id, const std::string& name) { names[id] = name; }));
   for (const auto& [id, name] : names) {
     Live& live = clusters_.Of(id, name);
+    live.opened = Now();
     const auto damaged =
         archive_.StateAt(id, std::numeric_limits<telemetry::Millis>::max(), live.state);
     NOS_RETURN_IF_ERROR(damaged.status().Within(name));
@@ -383,6 +404,14 @@ void Recorder::Written() {
   pending_.clear();
 }
 
+// The journal gets what is left: it is replayed, and exported.
+void Recorder::RefuseForeign(Waiting& waiting) {
+  const auto live = clusters_.all().find(waiting.envelope.cluster);
+  if (live == clusters_.all().end()) return;
+  waiting.receipt.refused = TakeForeign(*live->second, Now(), waiting.envelope);
+  if (!waiting.receipt.refused.empty()) waiting.body = WriteAgain(waiting.envelope, Now());
+}
+
 Status Recorder::WriteEnvelope(Waiting& waiting) {
   const telemetry::Envelope& envelope = waiting.envelope;
   const int64_t known = sequences_.Of(envelope);
@@ -397,6 +426,7 @@ Status Recorder::WriteEnvelope(Waiting& waiting) {
     return Status::Ok();
   }
   NOS_ASSIGN(waiting.cluster, store_->ClusterId(envelope.cluster));
+  RefuseForeign(waiting);
   JournalRow row{0,     waiting.cluster, envelope.source, envelope.boot, envelope.sequence,
                  Now(), waiting.body};
   NOS_RETURN_IF_ERROR(store_->Journal(row));

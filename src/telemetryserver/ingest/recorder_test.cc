@@ -79,6 +79,95 @@ TEST_F(RecorderTest, AnswersWithinItsLimitWhileRoundBlocks) {
   goes_on.set_value();
 }
 
+// A stolen node knows the UUIDs of other nodes' GPUs.
+class ForeignGpusTest : public RecorderFixture {
+ protected:
+  using Refused = std::vector<std::string>;
+  static constexpr telemetry::Millis kLater = telemetry::kReportStart + 20'000;
+
+  static Json LayoutWith(const std::string& node, const std::vector<std::string>& gpus) {
+    JsonArray all;
+    for (const std::string& gpu : gpus) {
+      all.push_back({{"gpu", gpu},
+                     {"instances",
+                      {{{"instance", "MIG-" + gpu},
+                        {"profile", "1g.5gb"},
+                        {"holders", {{{"namespace", "a"}, {"pod", "p"}}}}}}}});
+    }
+    return {{"kind", "layout"}, {"at", kLater}, {"node", node}, {"gpus", std::move(all)}};
+  }
+  static Json Reading(const char* kind, const std::string& key) {
+    return {{"kind", kind}, {"at", kLater}, {kind, key}, {"metrics", {{"power", 9999}}}};
+  }
+  // Delivers and returns the reasons of refusals.
+  Refused Deliver(const std::string& node, JsonArray records) {
+    clock_.Set(std::max(telemetry::Millis{kLater}, recorder_->Now()));
+    const auto receipt =
+        Take(telemetry::EnvelopeOf("node/" + node, ++sequences_[node], std::move(records)));
+    EXPECT_TRUE(receipt.status.ok()) << receipt.status.ToString();
+    EXPECT_TRUE(recorder_->Settle().ok());
+    Refused all;
+    for (const telemetry::Refused& one : receipt.refused) {
+      all.push_back(std::to_string(one.record) + " " + one.why);
+    }
+    return all;
+  }
+
+  std::map<std::string, int64_t> sequences_;
+};
+
+TEST_F(ForeignGpusTest, NodeChangesNothingOfGpusOfAnother) {
+  Open();
+  EXPECT_EQ(Deliver("a", {LayoutWith("a", {"GPU-a"}), Reading("gpu", "GPU-a"),
+                          Reading("instance", "MIG-GPU-a")}),
+            Refused());
+  const JsonArray forged = {LayoutWith("thief", {"GPU-thief", "GPU-a"}),
+                            Reading("gpu", "GPU-thief"),
+                            "invalid",
+                            Reading("gpu", "GPU-a"),
+                            Reading("instance", "MIG-GPU-a"),
+                            {{"kind", "xid"}, {"at", kLater}, {"gpu", "GPU-a"}, {"xid", 79}}};
+  const Refused reasons = {"0 layout: node a has reported gpu/GPU-a before",
+                           "3 gpu: node a has reported gpu/GPU-a before",
+                           "4 instance: node a has reported instance/MIG-GPU-a before",
+                           "5 xid: node a has reported gpu/GPU-a before"};
+  EXPECT_EQ(Deliver("thief", forged), reasons);
+  for (const bool restarted : {false, true}) {
+    if (restarted) Crash();
+    if (restarted) Open();
+    EXPECT_EQ(Raw("gpu/GPU-a", "power").size(), 1U) << restarted;
+    EXPECT_EQ(Raw("instance/MIG-GPU-a", "power").size(), 1U);
+    EXPECT_EQ(Raw("gpu/GPU-thief", "power").size(), 1U) << "its own are kept";
+    recorder_->Look("prod", [&](const Live& live) {
+      EXPECT_FALSE(live.state.nodes().contains("thief"));
+      EXPECT_EQ(live.state.SlicesOf("a", "p").size(), 1U);
+    });
+  }
+  EXPECT_EQ(Deliver("thief", forged), reasons) << "also after a restart";
+}
+
+TEST_F(ForeignGpusTest, GpuMovesWhenItsFormerNodeIsWithoutIt) {
+  Open();
+  EXPECT_EQ(Deliver("a", {LayoutWith("a", {"GPU-1", "GPU-2"})}), Refused());
+  EXPECT_EQ(Deliver("b", {LayoutWith("b", {"GPU-1"})}).size(), 1U);
+  // 1. The former node reports without it.
+  EXPECT_EQ(Deliver("a", {LayoutWith("a", {"GPU-2"})}), Refused());
+  EXPECT_EQ(Deliver("b", {LayoutWith("b", {"GPU-1"})}), Refused());
+  EXPECT_EQ(Deliver("a", {Reading("gpu", "GPU-1")}).size(), 1U);
+  // 2. It is removed from the cluster.
+  EXPECT_EQ(Deliver("b", {LayoutWith("b", {"GPU-1", "GPU-2"})}).size(), 1U);
+  ASSERT_TRUE(
+      Take(telemetry::EnvelopeOf(
+               "cluster", 1,
+               {{{"kind", "removed"}, {"at", kLater + 1}, {"what", "node"}, {"node", "a"}}}))
+          .status.ok());
+  EXPECT_EQ(Deliver("b", {LayoutWith("b", {"GPU-1", "GPU-2"})}), Refused());
+  // 3. It is silent for a day.
+  EXPECT_EQ(Deliver("c", {LayoutWith("c", {"GPU-2"})}).size(), 1U);
+  clock_.Set(kLater + kDay + 1);
+  EXPECT_EQ(Deliver("c", {LayoutWith("c", {"GPU-2"})}), Refused());
+}
+
 TEST_F(RecorderTest, CombinesFlushedAndUnflushedSamples) {
   Open();
   Report({1, 1, 1}, 0, 150);  // 1,500 s: two flushes

@@ -22,17 +22,28 @@ const std::string* ReadingTable::Add(telemetry::Millis at, const telemetry::Read
   Latest& latest = found == latest_.end() ? latest_[readings.subject] : found->second;
   if (at < latest.at) return nullptr;
   latest = {at, readings};
-  const auto node = node_of_.find(readings.subject);
-  return node == node_of_.end() ? nullptr : &node->second;
+  return NodeOf(readings.subject);
+}
+
+const std::string* ReadingTable::NodeOf(const std::string& subject) const {
+  const auto found = node_of_.find(subject);
+  return found == node_of_.end() ? nullptr : &found->second;
+}
+
+bool ReadingTable::Leave(const std::string& node, const std::string& subject) {
+  const auto found = node_of_.find(subject);
+  if (found == node_of_.end() || found->second != node) return false;  // another node has it now
+  node_of_.erase(found);
+  return true;
 }
 
 void ReadingTable::Move(const std::string& node, const telemetry::Layout& before,
                         const telemetry::Layout& after) {
   std::set<std::string> gone;
   for (const telemetry::Gpu& gpu : before.gpus) {
+    Leave(node, SubjectOf(gpu));
     for (const telemetry::Instance& instance : gpu.instances) {
-      node_of_.erase(SubjectOf(instance));
-      gone.insert(SubjectOf(instance));
+      if (Leave(node, SubjectOf(instance))) gone.insert(SubjectOf(instance));
     }
   }
   for (const telemetry::Gpu& gpu : after.gpus) {

@@ -27,12 +27,17 @@ class ReadingTable {
   void Move(const std::string& node, const telemetry::Layout& before,
             const telemetry::Layout& after);
   void Remove(const std::string& subject) { latest_.erase(subject); }
+  // The node whose layout has the subject; null: none.
+  const std::string* NodeOf(const std::string& subject) const;
   // Limits all times to `now`, after the clock was ahead.
   void NotAfter(telemetry::Millis now);
   // `kind`: "gpu" or "instance". Null: no reading received.
   const Latest* Of(std::string_view kind, const std::string& uuid) const;
 
  private:
+  // True if the node had the subject.
+  bool Leave(const std::string& node, const std::string& subject);
+
   std::unordered_map<std::string, Latest> latest_;        // by subject
   std::unordered_map<std::string, std::string> node_of_;  // by subject
 };

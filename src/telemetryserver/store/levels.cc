@@ -52,6 +52,9 @@ Status EachOf(std::string_view bytes, size_t row_level,
   return Status::Ok();
 }
 
+// False for a bucket of a damaged row.
+bool IsWhole(const Bucket& bucket) { return bucket.count > 0 && bucket.min <= bucket.max; }
+
 // Rounds to five significant digits: a third of the size of a full mean, whose other digits are
 // noise.
 double Rounded(double value) {
@@ -113,7 +116,7 @@ WindowSums::Sum* WindowSums::SumOf(int64_t metric, telemetry::Millis at) {
 }
 
 void WindowSums::Add(int64_t metric, const Bucket& bucket) {
-  if (!(bucket.count > 0)) return;
+  if (!IsWhole(bucket)) return;
   Sum* found = SumOf(metric, bucket.at);
   if (found == nullptr) return;
   Sum& sum = *found;
@@ -130,7 +133,7 @@ Status WindowSums::Add(std::string_view bytes, size_t row_level) {
 
 Status WindowSums::Merge(std::string_view bytes, size_t row_level) {
   return EachOf(bytes, row_level, [&](int64_t metric, const Bucket& bucket) {
-    Sum* sum = SumOf(metric, bucket.at);
+    Sum* sum = IsWhole(bucket) ? SumOf(metric, bucket.at) : nullptr;
     if (sum == nullptr || sum->count >= bucket.count) return;
     *sum = {bucket.mean * bucket.count, bucket.min, bucket.max, bucket.count};
   });

@@ -57,7 +57,8 @@ Status LimitFolder(const std::string& folder, const FolderLimit& limit) {
   constexpr int64_t kPage = 4096;  // empty files use memory too
   const std::string options =
       fmt::format("mode={:o},size={},nr_inodes={}", limit.mode, limit.bytes, limit.bytes / kPage);
-  uint64_t flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  // Daemons run as root and open files there by names at which a container may place a link.
+  uint64_t flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOSYMFOLLOW;
   if (ours) flags |= MS_REMOUNT;
   if (::mount(kSource, folder.c_str(), "tmpfs", flags, options.c_str()) == 0) return Status::Ok();
   return {errno == EPERM ? Code::kPermission : Code::kUnavailable,

@@ -20,10 +20,10 @@ struct FolderLimit {
 };
 
 // Mounts a tmpfs over `folder`, which this process sees as a bind mount, so that the host and
-// containers started later see it there too. OK if another one has mounted a file system of its own
-// there. Errors: kUnimplemented: the folder is no mount, must not be mounted over, or the host
-// would not see the tmpfs (mount propagation other than Bidirectional); that of mount. Source:
-// mount_namespaces(7), tmpfs(5).
+// containers started later see it there too. Links in it are not followed (from Linux 5.10 on). OK
+// if another one has mounted a file system of its own there. Errors: kUnimplemented: the folder is
+// no mount, must not be mounted over, or the host would not see the tmpfs (mount propagation other
+// than Bidirectional); that of mount. Source: mount_namespaces(7), tmpfs(5).
 Status LimitFolder(const std::string& folder, const FolderLimit& limit);
 
 }  // namespace nos::agent

@@ -67,6 +67,24 @@ TEST_F(LimitFolderTest, HostSeesLimit) {
   });
 }
 
+TEST_F(LimitFolderTest, NoLinkOfContainerIsFollowed) {
+  const std::filesystem::path others = root_ / "others", container = root_ / "container";
+  std::ofstream(others) << "mine";
+  std::filesystem::create_directories(container);
+  InContainer(MS_SHARED, [&] {
+    if (!LimitFolder(here_, {kBytes, 01777}).ok()) return false;
+    if (mount(host_.c_str(), container.c_str(), "", MS_BIND, "") != 0) return false;
+    std::filesystem::create_symlink(others, container / "link");
+    for (const std::filesystem::path& folder : {here_, host_, container}) {
+      if (std::ofstream(folder / "link").is_open()) return false;
+    }
+    return std::ofstream(here_ / "file").is_open() && std::filesystem::exists(container / "file");
+  });
+  std::string text;
+  std::ifstream(others) >> text;
+  EXPECT_EQ(text, "mine");
+}
+
 TEST_F(LimitFolderTest, NextProcessKeepsContent) {
   InContainer(MS_SHARED, [&] {
     if (!LimitFolder(here_, {kBytes, 01777}).ok()) return false;
