@@ -102,7 +102,9 @@ void QuotaChecker::JudgeBinding(const cluster::Pod& pod, Time now) {
       all_have += *min;
     }
     if (all_use <= all_have) continue;
-    excesses_.push_back({now, resource, all_use - all_have, describe(all_use, "by all", all_have)});
+    // A guaranteed pod may have found room beside a borrower: then there was an excess before.
+    excesses_.push_back({now, resource, std::min(all_use - all_have, asked.second),
+                         describe(all_use, "by all", all_have)});
   }
 }
 

@@ -88,6 +88,16 @@ TEST_F(QuotaCheckerTest, AcceptsBorrowingWhatAnEvictionFreesSoon) {
   EXPECT_THAT(judge.TakeProblems(now), IsEmpty());
 }
 
+TEST_F(QuotaCheckerTest, BindingIsMadeUpForByItsOwnAmount) {
+  SetQuotas({Quota("a", 2), Quota("b", 1)});
+  Bind("a", "one", 3);
+  Bind("b", "two", 1);  // within min, beside what "one" borrows
+  Bind("a", "three", 1);
+  judge.See(Make("a", "three", 1, true), nullptr, now);
+  now += kEvictionRepeats;
+  EXPECT_THAT(judge.TakeProblems(now), IsEmpty());
+}
+
 TEST_F(QuotaCheckerTest, ToleratesNewQuotasAndRivalBindingsForAWhile) {
   judge.SetQuotas({Quota("a", 5, 2)}, now);
   Bind("a", "one", 3);
