@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "telemetryserver/levels.h"
 
@@ -39,7 +38,7 @@ Spread SpreadOf(std::span<const Micros> days) {
 }
 
 Micros Rounded(double amount) {
-  constexpr auto kMost = static_cast<double>(std::numeric_limits<Micros>::max() / 2);
+  constexpr double kMost = 4e18;  // less than the largest value
   return static_cast<Micros>(std::llround(std::clamp(amount, 0.0, kMost)));
 }
 
