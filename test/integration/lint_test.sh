@@ -41,7 +41,7 @@ for file in src/a/b.h src/a/b.cc study/b.cc; do
   judge sizes refused $file "$(class_of 41 0)"
   judge sizes refused $file "$(class_of 0 21)"
 done
-judge sizes accepted src/sim/b.cc "$(class_of 60 0)"
+judge sizes accepted src/b/testing/b.cc "$(class_of 60 0)"
 
 told='The agent was told to stop'
 for file in tool/run.cc tool/run.mjs tool/run.c; do judge words refused $file "// $told."; done
