@@ -11,7 +11,7 @@ Machines::Machines(const Environment& env, ClusterView& view, MachineTimes times
                    std::function<void(const std::string&)> on_lost)
     : env_(env),
       client_(env.api),
-      times_(std::move(times)),
+      times_(times),
       nodes_return_(nodes_return),
       on_lost_(std::move(on_lost)) {
   view.nodes().AddHandler([this](const std::string& name, const auto&, const auto& after) {
