@@ -23,6 +23,7 @@ struct Variant {
   int whole = 0, made = 0;
   int allocated = 0;  // claims that get devices, in a shard
   int reclaimed = 0;  // pods that are evicted for others, in a shard
+  int forged = 0;     // writes of the thief of a node's token, in a shard
 };
 
 struct Shard {
@@ -55,7 +56,8 @@ std::vector<Shard> Shards() {
        [=](int i) {
          return ChaosOptions{
              .scheduler_partitions = even(i), .pools = i % 4 == 0, .stolen_node = true};
-       }},
+       },
+       8, 25, 0, 0, 0, 0, 5000},
       {"Claims",
        [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .claims = true}; }, 8, 25,
        3, 0, 150}};
@@ -71,7 +73,7 @@ class ChaosTest : public testing::TestWithParam<Shard> {};
 TEST_P(ChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   const auto& [variant, shard] = GetParam();
-  int succeeded = 0, whole = 0, made = 0, allocated = 0, reclaimed = 0, late = 0;
+  int succeeded = 0, whole = 0, made = 0, allocated = 0, reclaimed = 0, forged = 0, late = 0;
   for (int i = 1; i <= variant.seeds; ++i) {
     ChaosOptions options = variant.options(i);
     const int seed = shard * variant.seeds + i;
@@ -87,12 +89,14 @@ TEST_P(ChaosTest, InvariantsHold) {
     made += report.made;
     allocated += report.allocated;
     if (options.hostile_tenant) reclaimed += report.reclaimed;
+    forged += report.forged;
   }
   EXPECT_GT(succeeded, 5 * variant.seeds);
   EXPECT_GE(whole, variant.whole);
   EXPECT_GE(made, variant.made);
   EXPECT_GE(allocated, variant.allocated);
   EXPECT_GE(reclaimed, variant.reclaimed);
+  EXPECT_GE(forged, variant.forged);
   EXPECT_LE(late, 2) << "about 3 of 100: docs/limits.md";
 }
 
