@@ -54,8 +54,8 @@ struct PricedGpu {
   const Json& node;          // the node's record, with "labels"; or null
   telemetry::Millis at = 0;  // time of the cost
 };
-// Of the first rule that matches and is valid at that time. Prices change at full hours only.
-// nullopt: there is none. REQUIRES: WithTimes, if rules have times.
+// The price of the first rule that matches and is valid at that time; nullopt: there is none.
+// Prices change at full hours only. REQUIRES: WithTimes, if rules have times.
 std::optional<Micros> PriceOf(const PriceList& list, const PricedGpu& gpu);
 
 // By the labels of Karpenter, EKS, GKE and AKS; "": they do not show it.

@@ -16,7 +16,7 @@ struct HandoverFacts {
   std::string kubelet;  // Node.status.nodeInfo.kubeletVersion: "v1.34.2"
   // The agent sees the driver's files, or the folder of the host in which they will appear.
   bool host_files = false;
-  // Whether the runtime reads CDI specifications by its configuration; no value: not known.
+  // True if the runtime is configured to read CDI specifications; nullopt: unknown.
   std::optional<bool> reads_cdi{};
 };
 

@@ -32,14 +32,14 @@ Spread SpreadOf(std::span<const Micros> days) {
     if (i > 0) products += off * (static_cast<double>(days[i - 1]) - spread.mean);
   }
   spread.variance = squares / (count - 1);
-  // Of a few days the estimate is too small by about 1 / count.
+  // The estimate from a few days is too small by about 1 / count.
   if (squares > 0) spread.likeness = std::clamp(products / squares + 1 / count, 0.0, kMaxLikeness);
   return spread;
 }
 
 Micros Rounded(double amount) {
-  constexpr double kMost = 4e18;  // less than the largest value
-  return static_cast<Micros>(std::llround(std::clamp(amount, 0.0, kMost)));
+  constexpr double kMaxMicros = 4e18;  // less than the largest value
+  return static_cast<Micros>(std::llround(std::clamp(amount, 0.0, kMaxMicros)));
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(ForecastTest, EndedMonthCostsWhatItCost) {
 TEST(ForecastTest, WeekendsCountInTheirProportion) {
   std::vector<Micros> days;
   for (int day = 0; day < 13; ++day) days.push_back(day % 7 < 5 ? 70 : 0);
-  // Of thirteen days the last seven.
+  // The last seven of thirteen days count.
   const auto forecast = ForecastOf(0, days, 7 * kDay);
   ASSERT_TRUE(forecast);
   EXPECT_EQ(forecast->days, 7U);

@@ -47,7 +47,8 @@ NodeCounts CountNodes(const State& state, telemetry::Millis since) {
 
 double Real(int64_t count) { return static_cast<double>(count); }
 
-// As gzip. The times of its records are this server's already.
+// Returns the envelope as gzip. REQUIRES: the times of its records are corrected to this server's
+// clock.
 std::string WriteAgain(const telemetry::Envelope& envelope, telemetry::Millis now) {
   std::string records;
   for (const telemetry::Record& record : envelope.records) {

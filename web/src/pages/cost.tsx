@@ -1,4 +1,4 @@
-// What the GPUs cost: this month and its end, whose it was, what was wasted, and what to do about it.
+// The page Cost: the bill of a month and its forecast, the owners of the cost, the waste, and remedies.
 import { useContext, useState, type ReactNode } from "react";
 import { api, type CostQuery } from "../api/client";
 import type { Cost, CostBy, CostForecast, CostRow, Session } from "../api/types";
@@ -42,7 +42,7 @@ export default function CostPage(): ReactNode {
   const then = (what: string): string => (ready ? `${what}|${turn}` : "");
   const month = useResource(span.month ? then("forecast") : "", (signal) => api.costForecast(name, { month: span.month, namespace: team }, signal));
   const table = useResource(by === "namespace" ? "" : then(by), (signal) => api.cost(name, plain(query(by)), signal));
-  // Of a young history every day would be one column.
+  // By whole days, a young history would be a single column: its hours are shown.
   const since = useContext(SinceContext) ?? 0;
   const step = stepOf({ from: Math.max(span.from, since), to: span.to });
   const times = useResource(then(step), (signal) => api.cost(name, plain(query(step, { limit: 1000 })), signal));

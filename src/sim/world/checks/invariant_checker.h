@@ -53,7 +53,7 @@ class InvariantChecker {
   void OnBinding(const Json& binding);
   // The autoscaler requests an eviction.
   void OnEviction(const kube::ApiRequest& request);
-  // What the API server has of the node is not to be judged.
+  // Excludes the objects of this node in the API server from the checks.
   void Distrust(const std::string& node) { distrusted_.insert(node); }
   // Another scheduler, which knows neither quotas nor reservations, binds a pod to the node.
   void OnRivalBinding(const std::string& node);

@@ -32,7 +32,7 @@ class ClusterView {
   // Takes note of all changes up to now.
   void UpdatePods() { pods_.Pump(client_, clock_.Now()); }
   void UpdateNodes() { nodes_.Pump(client_, clock_.Now()); }
-  // As of the last update.
+  // The state of the last update.
   kube::Cache<cluster::Pod>& pods() { return pods_; }
   const kube::Cache<cluster::Pod>& pods() const { return pods_; }
   kube::Cache<cluster::Node>& nodes() { return nodes_; }

@@ -132,7 +132,11 @@ class Chaos {
     if (options_.stolen_node) stolen_.Start(EndOfHostility());
     world_.RunUntil(start_ + options_.faults_last);
     if (options_.hostile_tenant || options_.stolen_node) {
-      options_.hostile_tenant ? RunWithTenant() : RunWithStolenNode();
+      if (options_.hostile_tenant) {
+        RunWithTenant();
+      } else {
+        RunWithStolenNode();
+      }
       Finish();
       return std::move(report_);
     }

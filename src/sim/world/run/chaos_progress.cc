@@ -14,6 +14,13 @@ namespace {
 // Longer, because placeholders come and go, drains take time, and pools back off.
 constexpr Duration kPoolsBound = std::chrono::minutes(15);
 
+// True if all pods bound to the node are among these.
+bool AllMayGo(const Judged& node, const ProgressJudge::Pods& may_go) {
+  return std::ranges::all_of(node.bound, [&](const cluster::Pod* pod) {
+    return std::ranges::count(may_go, pod, &std::shared_ptr<const cluster::Pod>::get) > 0;
+  });
+}
+
 }  // namespace
 
 std::vector<Judged> ProgressJudge::JudgedNodes(const Pods& pods) {
@@ -69,10 +76,7 @@ bool ProgressJudge::HavePlaces(const std::vector<const cluster::Pod*>& together,
   std::erase_if(left, [&](const auto& pod) { return std::ranges::count(may_go, pod) > 0; });
   if (!cluster_.quotas.LetsIn(together, left)) return false;
   return std::ranges::any_of(nodes, [&](const Judged& node) {
-    const bool all_may_go = std::ranges::all_of(node.bound, [&](const cluster::Pod* pod) {
-      return std::ranges::count(may_go, pod, &std::shared_ptr<const cluster::Pod>::get) > 0;
-    });
-    return all_may_go && CouldRun(together, node, true);
+    return AllMayGo(node, may_go) && CouldRun(together, node, true);
   });
 }
 
@@ -165,14 +169,9 @@ std::vector<std::string> ProgressJudge::Entitled(std::string_view ns) {
   std::vector<std::vector<const cluster::Pod*>> placed(nodes.size());
   for (const auto& pod : waiting) {
     const Pods may_go = cluster_.quotas.MayGoFor(*pod, pods);
-    const auto all_may_go = [&](const Judged& node) {
-      return std::ranges::all_of(node.bound, [&](const cluster::Pod* bound) {
-        return std::ranges::count(may_go, bound, &std::shared_ptr<const cluster::Pod>::get) > 0;
-      });
-    };
     for (size_t i = 0; i < nodes.size() && cluster_.quotas.IsGuaranteed(*pod, pods); ++i) {
       placed[i].push_back(pod.get());
-      if (all_may_go(nodes[i]) && CouldRun(placed[i], nodes[i], true)) {
+      if (AllMayGo(nodes[i], may_go) && CouldRun(placed[i], nodes[i], true)) {
         entitled.push_back(pod->Key());
         auto bound = std::make_shared<cluster::Pod>(*pod);
         bound->node_name = nodes[i].node->meta.name;
@@ -182,6 +181,7 @@ std::vector<std::string> ProgressJudge::Entitled(std::string_view ns) {
       }
       placed[i].pop_back();
     }
+    // Free capacity is judged for one pod only.
     const bool alone = entitled.empty() && cluster_.quotas.IsGuaranteed(*pod, pods) &&
                        HavePlaces({pod.get()}, nodes, pods);
     if (alone) return {pod->Key()};

@@ -59,7 +59,8 @@ class ProgressJudge {
   std::vector<std::string> Restless(const Pods& pods);
   // The keys of waiting pods of this namespace that min covers together, and that nodes could serve
   // together if the pods that borrow left: those of higher priority first, then the oldest. Nodes
-  // with a pod that need not go are left out, so there may be more.
+  // with a pod that need not go are left out, so there may be more. If the first pod has room only
+  // beside such pods, it is the only one.
   std::vector<std::string> Entitled(std::string_view ns);
   // Number of gangs with enough scheduled members.
   int CountWhole(const Pods& pods) const;

@@ -21,7 +21,7 @@ class Keepers {
 
   std::array<Actor*, 3> All() { return {&pods_, &claims_, &workloads_}; }
   std::array<const Actor*, 3> All() const { return {&pods_, &claims_, &workloads_}; }
-  // Those that have, or had, objects to keep.
+  // The keepers that have, or had, objects to keep.
   std::vector<Actor*> Busy() {
     std::vector<Actor*> busy = {&pods_};
     if (claims_.any()) busy.push_back(&claims_);
