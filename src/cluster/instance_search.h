@@ -19,6 +19,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -32,6 +33,10 @@ namespace nos::cluster {
 
 // True if nos may request another layout from the node's agent now.
 bool MayBePartitioned(const NodeInfo& node);
+
+// The node as its agent will report it once the agent has carried out the node's plan, with the
+// layout of today. The same object if no plan is left.
+std::shared_ptr<const Node> WithoutPlan(const std::shared_ptr<const Node>& node);
 
 // True if the node has as many free instances as the pod requests.
 bool HasFreeInstances(const NodeInfo& node, const ResourceVector& requests);

@@ -269,11 +269,14 @@ Status Client::Bind(std::string_view ns, std::string_view pod, std::string_view 
   return BodyOf(Do(Write("POST", PathOf(kPods, ns, pod, "binding"), binding))).status();
 }
 
-Status Client::Evict(std::string_view ns, std::string_view pod, std::string_view uid) {
+Status Client::Evict(std::string_view ns, std::string_view pod, std::string_view uid,
+                     std::optional<int64_t> grace_seconds) {
+  Json options = {{"preconditions", {{"uid", uid}}}};
+  if (grace_seconds) options.get_object()["gracePeriodSeconds"] = *grace_seconds;
   const Json eviction = {{"apiVersion", "policy/v1"},
                          {"kind", "Eviction"},
                          {"metadata", {{"name", pod}, {"namespace", ns}}},
-                         {"deleteOptions", {{"preconditions", {{"uid", uid}}}}}};
+                         {"deleteOptions", std::move(options)}};
   return BodyOf(Do(Write("POST", PathOf(kPods, ns, pod, "eviction"), eviction))).status();
 }
 

@@ -3,6 +3,7 @@
 // 400/422 kInvalid). Holds no state; as thread-safe as its transport.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,8 +83,10 @@ class Client {
   Status Bind(std::string_view ns, std::string_view pod, std::string_view node,
               std::string_view uid = "");
   // POST pods/<name>/eviction, only for the pod with this uid. Error: kUnavailable if a disruption
-  // budget forbids it now; kConflict if the pod has another uid.
-  Status Evict(std::string_view ns, std::string_view pod, std::string_view uid);
+  // budget forbids it now; kConflict if the pod has another uid. `grace_seconds`: absent: the pod's
+  // own.
+  Status Evict(std::string_view ns, std::string_view pod, std::string_view uid,
+               std::optional<int64_t> grace_seconds = std::nullopt);
   // Sends a request that the caller has built.
   Result<Json> Send(const ApiRequest& request);
 

@@ -149,6 +149,11 @@ class Engine {
   std::vector<Pod> NominatedBehind(std::string_view node, const cluster::Pod& pod) const {
     return nominator_.Behind(node, pod);
   }
+  // True if min of the pod's quota covers the pod, nominated or not. `node`: the pod's node; empty
+  // if none is known.
+  bool IsGuaranteed(const cluster::Pod& pod, std::string_view node) const {
+    return nominator_.IsGuaranteed(pod, node);
+  }
   // Nominated pods that go before this pod, by node. Excludes pods whose keys are in `left_out`.
   Promises PromisesFor(const cluster::Pod& pod, const std::set<std::string>& left_out = {}) const {
     return nominator_.AllFirst(pod, left_out);

@@ -249,6 +249,14 @@ bool MayBePartitioned(const NodeInfo& node) {
   return ours || SpecPlan(*node.node) == StatusPlan(*node.node);
 }
 
+std::shared_ptr<const Node> WithoutPlan(const std::shared_ptr<const Node>& node) {
+  std::string plan = SpecPlan(*node);
+  if (plan == StatusPlan(*node)) return node;
+  auto done = std::make_shared<Node>(*node);
+  done->meta.annotations[std::string(kStatusPlan)] = std::move(plan);
+  return done;
+}
+
 bool HasFreeInstances(const NodeInfo& node, const ResourceVector& requests) {
   return std::ranges::all_of(requests.entries(), [&](const auto& entry) {
     const auto& [id, amount] = entry;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "cluster/pod_end.h"
 #include "controllers/relocation/marks.h"
 #include "controllers/relocation/reopen.h"
 #include "scheduling/pod_names.h"
@@ -211,7 +212,8 @@ std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
     outcome_.Due(eviction.again);
     return "";
   }
-  const Status answer = client_.Evict(pod.meta.ns, pod.meta.name, pod.meta.uid);
+  const Status answer = client_.Evict(pod.meta.ns, pod.meta.name, pod.meta.uid,
+                                      cluster::GraceOfEviction(pod));
   eviction.let_go = answer.ok() || answer.code() == Code::kNotFound;
   eviction.again = now_ + (eviction.let_go ? kShown : config_.eviction_retry);
   switch (answer.code()) {

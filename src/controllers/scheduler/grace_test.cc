@@ -69,6 +69,21 @@ TEST_F(SchedulerGraceTest, KeepsShorterGracePeriodOfVictim) {
   EXPECT_EQ(graces_, std::vector<int64_t>{-1});
 }
 
+// Otherwise its object would vanish before its containers have stopped, and a scheduler that is
+// restarted then would give its GPUs to the next pod.
+TEST_F(SchedulerGraceTest, ObjectOfVictimWithoutGracePeriodStaysUntilItEnds) {
+  Borrow("n1", "p", 0);
+  On("n1", "b", "q", "1");
+  PodWith("c", "r", {{"cpu", "1"}}, 0, {},
+          {{"nodeSelector", {{"name", "n2"}}}, {"terminationGracePeriodSeconds", 0}});
+  Run();
+  On("n2", "c", "important", "1", 9);
+  Run();
+  EXPECT_EQ(At("a/p"), "ending");
+  EXPECT_EQ(At("c/r"), "ending");
+  EXPECT_EQ(graces_, (std::vector<int64_t>{1, 1}));
+}
+
 TEST_F(SchedulerGraceTest, KeepsGracePeriodOfVictimOfPriority) {
   PodWith("c", "p", {{"cpu", "1"}}, 0, {},
           {{"nodeSelector", {{"name", "n1"}}}, {"terminationGracePeriodSeconds", kYear}});

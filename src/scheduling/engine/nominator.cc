@@ -191,11 +191,19 @@ std::vector<Nominator::Pod> Nominator::FirstOn(std::string_view node, const clus
   const auto own = StandingOf(pod, node, before);
   const std::string* own_node = FindNodeOf(pod.Key());
   const bool is_nominated = own_node != nullptr && *own_node == node;
+  std::vector<const Nomination*> nominations;
   for (const Nomination& nomination : found->second) {
     const cluster::Pod& other = *nomination.pod;
     if (IsSame(other, pod) || cache_.FindPlaced(nomination.key) != nullptr) continue;
-    if (GoesFirst(nomination, pod, own, is_nominated)) first.push_back(nomination.pod);
+    if (GoesFirst(nomination, pod, own, is_nominated)) nominations.push_back(&nomination);
   }
+  // Otherwise a borrower would count with instances that a guaranteed pod is to get, and nothing
+  // would be held for the latter.
+  std::ranges::stable_sort(nominations, {}, [](const Nomination* nomination) {
+    return std::pair(-static_cast<int>(nomination->standing), -int64_t{nomination->pod->priority});
+  });
+  first.reserve(nominations.size());
+  for (const Nomination* nomination : nominations) first.push_back(nomination->pod);
   return first;
 }
 

@@ -66,8 +66,8 @@ class Nominator {
   std::vector<Pod> On(std::string_view node) const;
   // Pods nominated for the node that go after this pod, which is about to be nominated.
   std::vector<Pod> Behind(std::string_view node, const cluster::Pod& pod) const;
-  // Pods nominated for the node that go before this pod. `before`: cache for one pod; start with an
-  // absent one.
+  // Pods nominated for the node that go before this pod, in the order in which they get capacity.
+  // `before`: cache for one pod; start with an absent one.
   std::vector<Pod> FirstOn(std::string_view node, const cluster::Pod& pod,
                            std::optional<quota::Amounts>& before) const;
   // The same for all nodes. Excludes pods whose keys are in `left_out`.

@@ -53,6 +53,17 @@ class NominatorTest : public ::testing::Test {
   Nominator nominator_{cache_, charges_, evicted_};
 };
 
+// A borrower that counted first would count with what the guaranteed pods are to get.
+TEST_F(NominatorTest, GuaranteedPodsGetCapacityFirst) {
+  SetQuota("x");
+  SetQuota("y");
+  (void)nominator_.Set(Make("borrower", 0, "y"), "a", false);
+  (void)nominator_.Set(Make("owner", 0, "x"), "a", false);
+  (void)nominator_.Set(Make("important-owner", 5, "y"), "a", false);
+  EXPECT_THAT(FirstOnNode(Make("p", 0, "without-quota")),
+              ElementsAre("important-owner", "owner", "borrower"));
+}
+
 TEST_F(NominatorTest, ReportsEffectOfEachChange) {
   const Pod pod = Make("p", 0);
   EXPECT_EQ(nominator_.Set(pod, "", false), Nominator::Effect::kNone);

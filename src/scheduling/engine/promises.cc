@@ -42,7 +42,7 @@ cluster::NodeGpus WithoutLeavers(const cluster::NodeInfo& node) {
 // Binds the pod to the node, with the instances that are to be created for it there, if none of its
 // profile is free. Without them an instance of another profile, in place of which they would be
 // created, would count as free. Returns whether there is room for these only in place of pods that
-// leave. REQUIRES: the node exists.
+// leave, or after the node's present plan. REQUIRES: the node exists.
 bool BindWithInstances(const PodPtr& pod, const std::string& name,
                        cluster::ClusterSnapshot& snapshot) {
   const cluster::NodeInfo& node = *snapshot.Find(name);
@@ -53,6 +53,9 @@ bool BindWithInstances(const PodPtr& pod, const std::string& name,
   bool awaits_leavers = false;
   if (wants && !instances) {
     cluster::ClusterSnapshot later = snapshot;
+    if (auto done = cluster::WithoutPlan(node.node); done != node.node) {
+      later.SetNode(std::move(done));
+    }
     (void)later.SetGpus(name, WithoutLeavers(node));
     instances = cluster::FindInstances(*later.Find(name), requests);
     if (instances) {

@@ -37,11 +37,14 @@ cluster::Node GpuNode(const std::string& layouts) {
 enum class Holder { kLeft, kLeaves, kStays };  // of used instances of 4g.20gb and 3g.20gb
 
 // True if the node takes a pod that requests `asked` beside a nominated pod that requests
-// `nominated`. Used instances of 1g.5gb have a pod that stays.
+// `nominated`. Used instances of 1g.5gb have a pod that stays. `has_plan`: the agent has yet to carry
+// out a plan.
 bool Fits(PartitionedBy partitioned_by, const std::string& layout, const std::string& asked,
-          const std::string& nominated, Holder holder = Holder::kLeft) {
+          const std::string& nominated, Holder holder = Holder::kLeft, bool has_plan = false) {
   const Framework framework = Framework::Default(partitioned_by);
-  auto snapshot = testing::Snap({GpuNode(layout)});
+  cluster::Node node = GpuNode(layout);
+  if (has_plan) node.meta.annotations[std::string(cluster::kSpecPlan)] = "1";
+  auto snapshot = testing::Snap({node});
   for (const std::string profile : {"4g.20gb", "3g.20gb", "1g.5gb"}) {
     const size_t at = layout.find(profile);
     const Holder state = profile == "1g.5gb" ? Holder::kStays : holder;
@@ -88,6 +91,16 @@ TEST(PromisesTest, NominatedPodKeepsWhatLeavingPodsStillHold) {
       EXPECT_FALSE(Fits(by, "4g.20gb@0:free,3g.20gb@4:used", "4g.20gb", "7g.40gb", holder));
     }
   }
+}
+
+// A plan delays the nominated pod, but serves others: they must not take its room meanwhile.
+TEST(PromisesTest, NominatedPodKeepsItsRoomWhileTheNodeHasAPlan) {
+  const auto fits = [](const std::string& layout, Holder holder) {
+    return Fits(PartitionedBy::kPartitioner, layout, "4g.20gb", "7g.40gb", holder, true);
+  };
+  EXPECT_FALSE(fits("4g.20gb@0:free,3g.20gb@4:used", Holder::kLeaves));
+  EXPECT_FALSE(fits("4g.20gb@0:free,3g.20gb@4:free", Holder::kStays));
+  EXPECT_TRUE(fits("4g.20gb@0:free,3g.20gb@4:used", Holder::kStays)) << "no room in any case";
 }
 
 // Which GPU serves the nominated pod depends on the order in which pods leave, so no instance of

@@ -2,7 +2,6 @@
 
 #include "cluster/annotations.h"
 #include "controllers/pending/assumed.h"
-#include "quota/charge.h"
 
 namespace nos::controllers {
 
@@ -32,11 +31,9 @@ std::optional<Time> AgentWaits::NextDue() const {
   return ends_.begin()->first;
 }
 
-bool AgentWaits::IsGuaranteed(const cluster::Pod& pod) const {
-  const quota::Balance& balance = engine_.ledger().balance();
-  const auto account = balance.AccountOf(pod.meta.ns);
-  return account &&
-         balance.IsGuaranteed(*account, quota::ChargeOf(pod, nullptr, engine_.charge_rules()));
+std::optional<Time> AgentWaits::Until(const std::string& pod_key) const {
+  const auto wait = until_.find(pod_key);
+  return wait == until_.end() ? std::nullopt : wait->second;
 }
 
 void AgentWaits::MarkSilent(const std::string& node, const cluster::Pod& pod) {
@@ -44,7 +41,8 @@ void AgentWaits::MarkSilent(const std::string& node, const cluster::Pod& pod) {
   if (info == nullptr) return;
   Silence& silence = silent_[node];
   const bool same = silence.node != nullptr && cluster::ReportTheSame(*info->node, *silence.node);
-  silence = {info->node, (same && silence.for_all) || IsGuaranteed(pod)};
+  silence = {info->node, (same && silence.for_all) ||
+                             engine_.IsGuaranteed(pod, node)};
 }
 
 std::vector<std::string> AgentWaits::SilentNodes(const cluster::Pod& pod) {
@@ -54,7 +52,7 @@ std::vector<std::string> AgentWaits::SilentNodes(const cluster::Pod& pod) {
   });
   std::vector<std::string> names;
   if (silent_.empty()) return names;
-  const bool guaranteed = IsGuaranteed(pod);
+  const bool guaranteed = engine_.IsGuaranteed(pod, "");
   for (const auto& [name, silence] : silent_) {
     if (silence.for_all || !guaranteed) names.push_back(name);
   }

@@ -38,6 +38,10 @@ class AgentWaits {
   void End(const std::string& pod_key) { until_.erase(pod_key); }
   // The next MayWait begins a new wait.
   void Restart(const std::string& pod_key) { until_[pod_key] = std::nullopt; }
+  // When the pod's wait ends. Absent: it has not begun.
+  std::optional<Time> Until(const std::string& pod_key) const;
+  // Continues a wait that ended too early.
+  void Resume(const std::string& pod_key, std::optional<Time> until) { until_[pod_key] = until; }
   // Pods whose wait has ended since the last call. No event announces this.
   std::vector<std::string> TakeExpired(Time now);
   std::optional<Time> NextDue() const;
@@ -60,7 +64,6 @@ class AgentWaits {
     std::shared_ptr<const cluster::Node> node;  // as it was when it was marked
     bool for_all = false;  // false: not for pods that min of their quota covers
   };
-  bool IsGuaranteed(const cluster::Pod& pod) const;
   std::map<std::string, Silence> silent_;  // by node
 };
 

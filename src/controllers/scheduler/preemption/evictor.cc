@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "cluster/pod_end.h"
 #include "controllers/events.h"
 #include "controllers/scheduler/post.h"
 #include "reconcile/condition.h"
@@ -18,7 +19,7 @@ struct Evictor::Eviction {
   std::string node;  // of the victim
   bool for_quota;
   Time time;
-  std::optional<std::chrono::seconds> grace;  // absent: the victim's own
+  std::optional<int64_t> grace;  // in seconds; absent: the victim's own
 };
 
 // Evictions that wait for nominations to be written.
@@ -156,8 +157,9 @@ std::optional<kube::Workers::Call> Evictor::Evict(const Pod& victim, const Pod& 
   const bool shortens = for_quota && (ends_late || victim->grace_seconds > max_grace.count());
   const auto* placed = engine_.FindPlaced(key);
   const std::string node = placed == nullptr ? victim->node_name : placed->node;
-  const Eviction eviction{victim,    preemptor, node,
-                          for_quota, now,       shortens ? std::optional(max_grace) : std::nullopt};
+  const std::optional<int64_t> grace =
+      shortens ? std::optional<int64_t>(max_grace.count()) : cluster::GraceOfEviction(*victim);
+  const Eviction eviction{victim, preemptor, node, for_quota, now, grace};
   return [results = results_, eviction](kube::Client& with) { Send(eviction, *results, with); };
 }
 
@@ -170,7 +172,7 @@ void Evictor::Send(const Eviction& eviction, Results& results, kube::Client& cli
                          : fmt::format("{}: preempting to accommodate a higher priority pod",
                                        preemptor.scheduler_name)};
   Json options = {{"preconditions", {{"uid", victim.meta.uid}}}};
-  if (eviction.grace) options.get_object()["gracePeriodSeconds"] = eviction.grace->count();
+  if (eviction.grace) options.get_object()["gracePeriodSeconds"] = *eviction.grace;
   Status deleted = reconcile::WriteCondition(client, victim, condition, eviction.time);
   if (deleted.ok()) {
     deleted = client.Delete(kube::kPods, victim.meta.ns, victim.meta.name, options);

@@ -14,18 +14,20 @@
 namespace nos::controllers {
 namespace {
 
-// True if no eviction is needed, because unused GPUs can be partitioned for the pod: by the
-// partitioner, or after current plans are carried out and agents have reported ended pods.
-bool IsSparedByPartitioning(const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
-                            cluster::ClusterSnapshot snapshot,
-                            const std::shared_ptr<const cluster::Pod>& pod) {
-  if (!AsksForSlices(*pod, GivesWhole(snapshot))) return false;
+// The node where no eviction is needed, because unused GPUs can be partitioned for the pod: by the
+// partitioner, or after current plans are carried out and agents have reported ended pods. Empty:
+// there is none.
+std::string SparedByPartitioningOn(const SchedulerProfile& profile, scheduling::Reclaim& reclaim,
+                                   cluster::ClusterSnapshot snapshot,
+                                   const std::shared_ptr<const cluster::Pod>& pod,
+                                   const std::string& preferred) {
+  if (!AsksForSlices(*pod, GivesWhole(snapshot))) return "";
   FinishPlans(snapshot);
-  const auto other = reclaim.Find(profile.partitioning(), snapshot, pod);
-  return other && other->victims.empty();
+  auto other = reclaim.Find(profile.partitioning(), snapshot, pod, preferred);
+  return other && other->victims.empty() ? std::move(other->node) : "";
 }
 
-// The same for a pod that preempts by priority.
+// True if there is such a node for a pod that preempts by priority.
 bool IsSparedByPartitioning(const SchedulerProfile& profile, cluster::ClusterSnapshot snapshot,
                             const cluster::Pod& pod, const scheduling::Promises& promises) {
   if (!AsksForSlices(pod, GivesWhole(snapshot))) return false;
@@ -94,10 +96,14 @@ std::string Preemptor::ReclaimQuota(const SchedulerProfile& profile, const Pod& 
   if (profile.reclaims) metrics_.LooksForVictims();
   const std::string key = pod->Key();
   std::vector<Pod> leaving = terminating_.All();
-  if (std::string why = victims_.WhyWait(pod, leaving, now); !why.empty()) return why;
+  const std::string nominee = engine_.NomineeNode(key);
+  const auto held = held_.find(key);
+  if (held == held_.end() || held->second != nominee) {
+    std::string why = victims_.WhyWait(pod, leaving, now);
+    if (!why.empty()) return why;
+  }
 
   // 2. Stop if the pod may not evict, or if a pod like it found no victims since the last change.
-  const std::string nominee = engine_.NomineeNode(key);
   if (!policy_.MayPreempt(profile, *pod)) {
     if (!terminating_.AnyOn(leaving, nominee)) nominations_.Withdraw({pod}, client, now);
     return profile.reclaims ? WhyNeverPreempts(*pod) : "";
@@ -119,7 +125,7 @@ std::string Preemptor::ReclaimQuota(const SchedulerProfile& profile, const Pod& 
   //    they do not are left out of the next searches.
   for (int i = 0; i < kMaxSilentAtOnce && awaits_partitioning && leaving.empty(); ++i) {
     if (!found || !found->victims.empty()) break;
-    if (waits_.MayWait(key, now)) return std::string(kAwaitsPartitions);
+    if (AwaitsPartitions(pod, found->node, client, now)) return std::string(kAwaitsPartitions);
     waits_.MarkSilent(found->node, *pod);
     snapshot.RemoveNode(found->node);
     ReclaimResult next = RunReclaim(profile, reclaim, snapshot, pod, nominee);
@@ -127,8 +133,11 @@ std::string Preemptor::ReclaimQuota(const SchedulerProfile& profile, const Pod& 
     awaits_partitioning = next.awaits_partitioning;
   }
   if (found && !found->victims.empty()) {
-    const bool spared = IsSparedByPartitioning(profile, reclaim, std::move(snapshot), pod);
-    if (spared && waits_.MayWait(key, now)) return std::string(kAwaitsPartitions);
+    const std::string spared =
+        SparedByPartitioningOn(profile, reclaim, std::move(snapshot), pod, nominee);
+    if (!spared.empty() && AwaitsPartitions(pod, spared, client, now)) {
+      return std::string(kAwaitsPartitions);
+    }
   }
 
   // 5. Give up, or nominate the node and evict.
@@ -146,12 +155,27 @@ std::string Preemptor::ReclaimQuota(const SchedulerProfile& profile, const Pod& 
     return "";
   }
   found->victims.insert(found->victims.end(), rest.begin(), rest.end());
+  held_.erase(key);
   evictor_.Start({{pod, found->node}}, found->victims, true, client, now);
   nominations_.Withdraw(nominations_.CrowdedOutBy(*pod, found->node), client, now);
   waits_.Restart(key);
   if (found->victims.empty()) return "the pods in its way are being evicted.";
   return fmt::format("Evicting {} Pods that borrow what its elastic quota guarantees.",
                      found->victims.size());
+}
+
+bool Preemptor::AwaitsPartitions(const Pod& pod, const std::string& node, kube::Client& client,
+                                 Time now) {
+  const std::string key = pod->Key();
+  if (!waits_.MayWait(key, now)) return false;
+  if (engine_.NomineeNode(key) == node || !engine_.IsGuaranteed(*pod, node)) return true;
+  const std::optional<Time> until = waits_.Until(key);
+  nominations_.Set(pod, node, now);  // ends the wait
+  waits_.Resume(key, until);
+  held_[key] = node;
+  nominations_.MarkEvicting(key);
+  nominations_.Write(pod, node, client);
+  return true;
 }
 
 std::string Preemptor::PreemptForGang(const PendingGang& gang, kube::Client& client, Time now) {

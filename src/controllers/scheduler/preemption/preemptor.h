@@ -13,6 +13,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,7 +44,10 @@ class Preemptor {
   // Applies the results of API calls (evictor.h).
   Evictor::Outcome CollectResults() { return evictor_.CollectResults(); }
   // The pod is no longer pending.
-  void Forget(const std::string& pod_key) { evictor_.Forget(pod_key); }
+  void Forget(const std::string& pod_key) {
+    evictor_.Forget(pod_key);
+    held_.erase(pod_key);
+  }
   // See EvictionPolicy.
   const scheduling::Plugin& quota_terms() const { return policy_.quota_terms(); }
 
@@ -52,6 +56,10 @@ class Preemptor {
                                 kube::Client& client, Time now);
   std::string ReclaimQuota(const SchedulerProfile& profile, const Pod& pod, kube::Client& client,
                            Time now);
+  // True while the pod should wait for the partitioner to create instances on the node. Until then
+  // the node is nominated, if min of the pod's quota covers the pod: pods that borrow would take
+  // the room, and would have to be evicted for it.
+  bool AwaitsPartitions(const Pod& pod, const std::string& node, kube::Client& client, Time now);
   GangPlan PlanFor(const PendingGang& gang, Time now);
   GangPlan Search(const PendingGang& gang, bool partitioned, Time now);
   bool HasQuota(const Pod& pod) const;
@@ -67,6 +75,8 @@ class Preemptor {
   const EvictionPolicy policy_;
   Evictor evictor_;
   VictimSearch victims_;
+  // Nodes nominated by AwaitsPartitions, by pod key: no pod was evicted for these nominations.
+  std::map<std::string, std::string> held_;
   HopelessKinds hopeless_;  // pods with a quota; valid for one value of Engine::changes
 };
 

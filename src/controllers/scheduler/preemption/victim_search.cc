@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cluster/annotations.h"
+#include "cluster/instance_search.h"
 #include "controllers/gangs.h"
 #include "controllers/scheduler/pods.h"
 #include "scheduling/explain_promises.h"
@@ -154,12 +154,8 @@ ReclaimResult RunReclaim(const SchedulerProfile& profile, scheduling::Reclaim& r
 void FinishPlans(cluster::ClusterSnapshot& snapshot) {
   for (size_t i = 0; i < snapshot.size(); ++i) {
     if (!snapshot.node(i).gpus.managed) continue;
-    const cluster::Node& node = *snapshot.node(i).node;
-    if (const std::string plan = cluster::SpecPlan(node); plan != cluster::StatusPlan(node)) {
-      auto done = std::make_shared<cluster::Node>(node);
-      done->meta.annotations[std::string(cluster::kStatusPlan)] = plan;
-      snapshot.SetNode(std::move(done));
-    }
+    const auto& node = snapshot.node(i).node;
+    if (auto done = cluster::WithoutPlan(node); done != node) snapshot.SetNode(std::move(done));
     FreeOrphanedInstances(snapshot, i);
   }
 }
