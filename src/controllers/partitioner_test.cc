@@ -53,26 +53,27 @@ TEST_F(PartitionerTest, IgnoresPodsThatSlicesWouldNotHelp) {
   EXPECT_EQ(PlanOf("n"), "");
 }
 
-// A scheduler has nominated a node on which other pods are terminating. Their slices may be the
-// ones that the pod needs. If they are not, slices are planned after those pods have ended.
-TEST_F(PartitionerTest, PlansForNominatedPodOnceNoPodTerminatesOnItsNode) {
-  Node("n", {{0, ""}});
-  Pod("victim", "1g.5gb");
+// A scheduler has nominated a node on which another pod is terminating, whose slice may be the one
+// that the pod needs. If the node has room for both, the pod does not wait: a tenant may have chosen
+// how long its pod takes to end.
+TEST_F(PartitionerTest, PlansForNominatedPodBesideTerminatingPodsIfThereIsRoom) {
+  Node("n", {{0, "4g.20gb@0:used"}});
+  Pod("victim", "4g.20gb");
   Bind("victim", "n");
-  const auto ends_in = [&](Duration left) {
-    Change("pods", "ml/victim", [&](Json& pod) {
-      MakeObject(pod, "metadata")["deletionTimestamp"] = FormatTime(clock_.Now() + left);
-    });
+  Change("pods", "ml/victim", [&](Json& pod) {
+    MakeObject(pod, "metadata")["deletionTimestamp"] =
+        FormatTime(clock_.Now() + std::chrono::seconds(30));
+  });
+  const auto nominate = [&](const std::string& name, const std::string& profile) {
+    Pod(name, profile);
+    Change("pods", "ml/" + name,
+           [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n"; });
+    Run();
   };
-  ends_in(std::chrono::seconds(30));
-  Pod("nominated", "1g.5gb");
-  Change("pods", "ml/nominated",
-         [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n"; });
-  Run();
+  nominate("without-room", "4g.20gb");
   EXPECT_EQ(PlanOf("n"), "");
-  ends_in(std::chrono::hours(1));
-  Run();
-  EXPECT_NE(PlanOf("n"), "") << "it has room, and the other takes too long to end";
+  nominate("with-room", "3g.20gb");
+  EXPECT_NE(PlanOf("n"), "");
 }
 
 TEST_F(PartitionerTest, ReportsProfileThatNoModelHas) {

@@ -13,8 +13,6 @@
 namespace nos::controllers {
 namespace {
 
-constexpr Duration kSoon = std::chrono::minutes(1);
-
 // True if more slices could help: a scheduler has tried to place the pod, and no owner decides its
 // node.
 bool CouldBeHelped(const cluster::Pod& pod, bool whole) {
@@ -41,21 +39,15 @@ void Partitioner::ReserveForNominated(const reconcile::Listers& view, Time now) 
 }
 
 // True if the pod need not wait for terminating pods on its nominated node, whose slices could be
-// the ones that the scheduler is waiting for: none is left, or those that do not end soon leave
-// room for the pod. Tenants choose how long their pods take to end.
-bool Partitioner::MayPlanFor(const cluster::Pod& nominated, const reconcile::Listers& view,
-                             Time now) const {
+// the ones that the scheduler is waiting for: none is left, or they leave room for the pod. Tenants
+// choose how long their pods take to end.
+bool Partitioner::MayPlanFor(const cluster::Pod& nominated, const reconcile::Listers& view) const {
   std::vector<Pod> there;
-  bool end = false, end_soon = false;
   for (const Pod& pod : *view.pods.Snapshot()) {
-    if (pod->node_name != nominated.nominated_node || pod->Finished()) continue;
-    there.push_back(pod);
-    const std::optional<Time>& ends_at = pod->meta.deleted;
-    if (!ends_at) continue;
-    end = true;
-    end_soon |= *ends_at <= now + kSoon && now <= *ends_at + kSoon;
+    if (pod->node_name == nominated.nominated_node && !pod->Finished()) there.push_back(pod);
   }
-  if (!end || end_soon) return !end;
+  const auto ends = [](const Pod& pod) { return pod->meta.deleted.has_value(); };
+  if (std::ranges::none_of(there, ends)) return true;
   const Node node = view.nodes.Get(nominated.nominated_node);
   if (node == nullptr) return false;
   const auto snapshot = cluster::ClusterSnapshot::Build({node}, there, catalogue_);
@@ -70,7 +62,7 @@ std::vector<Partitioner::Pod> Partitioner::Waiting(const reconcile::Listers& vie
     const std::string key = pod->Key();
     if (reservations_.Holds(key)) continue;
     const bool chosen = !pod->nominated_node.empty();
-    if (chosen ? MayPlanFor(*pod, view, now) : !reservations_.Pausing(key, now)) {
+    if (chosen ? MayPlanFor(*pod, view) : !reservations_.Pausing(key, now)) {
       waiting.push_back(pod);
     }
   }
