@@ -132,7 +132,7 @@ std::string Preemptor::ReclaimQuota(const SchedulerProfile& profile, const Pod& 
     found = std::move(next.found);
     awaits_partitioning = next.awaits_partitioning;
   }
-  if (found && !found->victims.empty()) {
+  if (!found || !found->victims.empty()) {
     const std::string spared =
         SparedByPartitioningOn(profile, reclaim, std::move(snapshot), pod, nominee);
     if (!spared.empty() && AwaitsPartitions(pod, spared, client, now)) {
