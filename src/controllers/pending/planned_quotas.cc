@@ -209,8 +209,32 @@ class Admission {
     }
   }
 
-  void Count(const std::vector<Charged>& promised) {
-    for (const Charged& each : promised) use_.Add(each);
+  // Charges the nominated pods that min covers, by priority and age as the scheduler serves them.
+  // Admits those that are planned for; `promised`: the others.
+  void AdmitNominated(std::vector<Charged> promised) {
+    std::vector<std::pair<Charged, std::optional<size_t>>> nominated;
+    for (Charged& each : promised) nominated.emplace_back(std::move(each), std::nullopt);
+    for (const auto& [i, each] : charged_) {
+      const bool alone = !gang_of_.contains(i);
+      if (alone && !each.pod->nominated_node.empty()) nominated.emplace_back(each, i);
+    }
+    std::ranges::sort(nominated, {}, [](const auto& entry) {
+      const cluster::Pod& pod = *entry.first.pod;
+      return std::tuple(-int64_t{pod.priority}, pod.meta.created, pod.Key());
+    });
+    for (auto& [each, planned] : nominated) {
+      if (planned) {
+        (void)Admit(*planned, Round::kGuaranteedFirst);
+      } else if (use_.IsGuaranteed(each)) {
+        use_.Add(each);
+      } else {
+        borrowing_.push_back(std::move(each));
+      }
+    }
+  }
+  // Charges the nominated pods that borrow and are not planned for.
+  void CountBorrowing() {
+    for (const Charged& each : borrowing_) use_.Add(each);
   }
   void AdmitAll(const std::vector<size_t>& order, Round round) {
     std::set<const planning::Gang*> seen;
@@ -299,6 +323,7 @@ class Admission {
   const std::map<size_t, Charged> charged_;
   Borrowers borrowers_;
   GangedPods& ganged_;
+  std::vector<Charged> borrowing_;
   std::map<size_t, planning::Gang*> gang_of_;
   std::set<size_t> admitted_, covered_;  // covered_: in a round for pods that min covers
   Refusals refused_;
@@ -427,16 +452,16 @@ QuotaAdmission AdmitByQuota(GangedPods& ganged, const std::vector<Pod>& pods,
   // 2. nominated pods that borrow,
   // 3. the other pods that their quotas cover,
   // 4. pending pods that borrow.
-  QuotaUse use(ledger, pods);
-  const std::vector<Charged> shares =
-      use.AddGuaranteed(PromisedBeside(ganged, ledger, pods, snapshot, frameworks));
-  Admission admission(std::move(use), std::move(charged), shares, ganged);
+  std::vector<Charged> promised = PromisedBeside(ganged, ledger, pods, snapshot, frameworks);
+  const std::vector<Charged> shares = QuotaUse(ledger, pods).AddGuaranteed(promised);
+  Admission admission(QuotaUse(ledger, pods), std::move(charged), shares, ganged);
   std::vector<size_t> first = order;
   std::erase_if(first, [&](size_t i) { return last.contains(ganged.pods[i]->Key()); });
   std::vector<size_t> nominated = order;
   std::erase_if(nominated, [&](size_t i) { return ganged.pods[i]->nominated_node.empty(); });
+  admission.AdmitNominated(std::move(promised));
   admission.AdmitAll(first, Admission::Round::kGuaranteedFirst);
-  admission.Count(shares);
+  admission.CountBorrowing();
   admission.AdmitAll(nominated, Admission::Round::kAll);
   admission.AdmitAll(first, Admission::Round::kGuaranteed);
   admission.AdmitAll(order, Admission::Round::kAll);
