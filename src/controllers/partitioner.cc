@@ -276,7 +276,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::Liste
   context_version_ = VersionOf(view.around);
   // 1. Take a snapshot and reserve slices for pods that a scheduler has nominated to a node.
   const cluster::ClusterSnapshot without_reservations = SnapshotOf(nodes, view, begin);
-  ReserveForNominated(view, begin);
+  ReserveForNominated(without_reservations, view, begin);
   // 2. Put valid reservations into the snapshot, so that the plan does not use their slices. Drop
   //    those beyond quota first, then those of gangs that cannot be completed; the slices that the
   //    latter free need a new snapshot.

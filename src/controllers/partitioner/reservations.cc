@@ -1,11 +1,14 @@
 // Slice reservations of the partitioner (pending/slice_reservations.h), and which pending pods to
 // plan for.
 #include <algorithm>
-#include <optional>
+#include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "cluster/instance_search.h"
+#include "controllers/gangs.h"
 #include "controllers/partitioner.h"
 #include "controllers/pending/assumed.h"
 #include "scheduling/pod_state.h"
@@ -24,17 +27,40 @@ bool CouldBeHelped(const cluster::Pod& pod, bool whole) {
 
 }  // namespace
 
-// Reserves slices for a pod whose scheduler has nominated a node, as if a plan had placed it there.
-// While the nomination stands, other pods get no slices at its expense and the pod needs no
-// back-off.
-void Partitioner::ReserveForNominated(const reconcile::Listers& view, Time now) {
+// Reserves slices for pods whose schedulers have nominated a node, as if a plan had placed them
+// there. While the nomination stands, other pods get no slices at their expense and the pods need no
+// back-off. A pod gets none, though there are free ones, while a pod of its namespace that goes
+// first has none there: the scheduler keeps it from all GPUs that are to serve the other one, and
+// its reservation would keep the other one from being planned for.
+void Partitioner::ReserveForNominated(const cluster::ClusterSnapshot& snapshot,
+                                      const reconcile::Listers& view, Time now) {
+  std::vector<Pod> nominated;
   for (const Pod& pod : *view.pods.Snapshot()) {
-    if (pod->nominated_node.empty() || !pod->node_name.empty() || pod->Finished()) continue;
+    const bool waits = pod->node_name.empty() && !pod->Finished();
+    if (waits && !pod->nominated_node.empty() && AsksForSlices(*pod, gives_whole_)) {
+      nominated.push_back(pod);
+    }
+  }
+  std::ranges::sort(nominated, {}, [](const Pod& pod) {
+    return std::tuple(-int64_t{pod->priority}, pod->meta.created, pod->Key());
+  });
+  std::set<std::pair<std::string, std::string>> unserved;  // nodes and namespaces
+  for (const Pod& pod : nominated) {
+    const cluster::NodeInfo* node = snapshot.Find(pod->nominated_node);
+    if (node == nullptr || !node->gpus.managed) continue;
     const std::string key = pod->Key();
-    if (reservations_.Holds(key) || !AsksForSlices(*pod, gives_whole_)) continue;
-    const Node node = view.nodes.Get(pod->nominated_node);
-    if (node != nullptr && cluster::IsManaged(*node))
+    const auto held = reservations_.all().find(key);
+    const bool holds = held != reservations_.all().end();
+    if (holds && held->second.node != pod->nominated_node) continue;
+    const auto place = std::pair(pod->nominated_node, pod->meta.ns);
+    const bool alone = GangOf(*pod).empty();
+    if (alone && unserved.contains(place)) {
+      reservations_.Drop(key);
+    } else if (!HasFreeSlices(*node, *pod)) {
+      if (alone) unserved.insert(place);
+    } else if (!holds) {
       reservations_.Add(pod, pod->nominated_node, now);
+    }
   }
 }
 
