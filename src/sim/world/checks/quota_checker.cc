@@ -22,6 +22,10 @@ bool Leaves(const cluster::Pod& pod) {
 
 quota::Amounts ChargeOf(const cluster::Pod& pod) { return quota::ChargeOf(pod, nullptr, {}); }
 
+// Between the decision for a pod and its binding: instances are created for it meanwhile. Pods that
+// min covers find room in this time, whoever borrows.
+constexpr Duration kPreparation = std::chrono::seconds(10);
+
 bool Lingers(Time then, Time now) { return then != Time::min() && now - then <= kFaultsLinger; }
 
 }  // namespace
@@ -44,6 +48,16 @@ quota::Amount QuotaChecker::UsedBy(const PlainQuota& quota, cluster::ResourceId 
   quota::Amount used = 0;
   for (const auto& [uid, held] : held_) {
     if (held.leaves && !with_leaving) continue;
+    if (std::ranges::count(quota.namespaces, held.ns) > 0) used += held.charge.Get(resource);
+  }
+  return used;
+}
+
+quota::Amount QuotaChecker::BoundLately(const PlainQuota& quota, cluster::ResourceId resource,
+                                        Time now) const {
+  quota::Amount used = 0;
+  for (const auto& [uid, held] : held_) {
+    if (held.leaves || now - held.since > kPreparation) continue;
     if (std::ranges::count(quota.namespaces, held.ns) > 0) used += held.charge.Get(resource);
   }
   return used;
@@ -72,9 +86,15 @@ void QuotaChecker::See(const Pod& before, const Pod& after, Time now) {
     left_.push_back({before->meta.ns, ChargeOf(*before), now});
     OnLeaving(left_.back().charge);
   }
-  if (had_node) held_.erase(before->meta.uid);
+  Time since = now;
+  if (had_node) {
+    const auto held = held_.extract(before->meta.uid);
+    if (!held.empty() && HasNode(after) && before->meta.uid == after->meta.uid) {
+      since = held.mapped().since;
+    }
+  }
   if (!HasNode(after)) return;
-  held_[after->meta.uid] = {after->meta.ns, ChargeOf(*after), Leaves(*after)};
+  held_[after->meta.uid] = {after->meta.ns, ChargeOf(*after), Leaves(*after), since};
   if (!had_node && !Lingers(disturbed_, now)) JudgeBinding(*after, now);
 }
 
@@ -98,7 +118,9 @@ void QuotaChecker::JudgeBinding(const cluster::Pod& pod, Time now) {
     for (const PlainQuota& each : quotas_) {
       const auto min = each.min.Named(resource);
       if (!min) continue;
-      all_use += UsedBy(each, resource, &each == quota);
+      const quota::Amount theirs = UsedBy(each, resource, &each == quota);
+      const bool guaranteed = &each != quota && theirs <= *min;
+      all_use += theirs - (guaranteed ? BoundLately(each, resource, now) : 0);
       all_have += *min;
     }
     if (all_use <= all_have) continue;

@@ -58,6 +58,7 @@ class QuotaChecker {
     std::string ns;
     quota::Amounts charge;
     bool leaves = false;  // being evicted
+    Time since{};         // bound
   };
   // Borrowing beyond what is idle: a problem unless as much leaves soon.
   struct Excess {
@@ -76,6 +77,8 @@ class QuotaChecker {
   const PlainQuota* QuotaOf(const std::string& ns) const;
   quota::Amount UsedBy(const PlainQuota& quota, cluster::ResourceId resource,
                        bool with_leaving) const;
+  // By pods that were bound moments ago, perhaps after another pod's place was reserved.
+  quota::Amount BoundLately(const PlainQuota& quota, cluster::ResourceId resource, Time now) const;
   // The maximum usage from the view of a scheduler, which counts its reservations and may not know
   // yet that some pods have left.
   quota::Amount PerhapsUsedBy(const PlainQuota& quota, cluster::ResourceId resource,

@@ -71,11 +71,23 @@ TEST_F(QuotaCheckerTest, ReportsBorrowingBeyondTheSumOfGuarantees) {
   Bind("a", "one", 3);
   Bind("b", "two", 1);
   EXPECT_THAT(judge.TakeProblems(now), IsEmpty()) << "each is within min, or was there before";
+  now += seconds(11);
   Bind("a", "three", 1);
   EXPECT_THAT(judge.TakeProblems(now), IsEmpty()) << "an eviction may be under way";
   now += kEvictionRepeats;
   EXPECT_THAT(judge.TakeProblems(now),
               ElementsAre("a/three is bound, and 5 of cpu are used by all: more than 3"));
+}
+
+// A place may have been reserved for the borrower, and slices created, before the other pod came.
+TEST_F(QuotaCheckerTest, AcceptsBorrowerBoundMomentsAfterGuaranteedPod) {
+  SetQuotas({Quota("a", 2), Quota("b", 1)});
+  Bind("a", "one", 2);
+  Bind("b", "two", 1);
+  now += seconds(2);
+  Bind("a", "three", 1);
+  now += kEvictionRepeats;
+  EXPECT_THAT(judge.TakeProblems(now), IsEmpty());
 }
 
 TEST_F(QuotaCheckerTest, AcceptsBorrowingWhatAnEvictionFreesSoon) {
