@@ -76,6 +76,23 @@ TEST_F(PartitionerTest, PlansForNominatedPodBesideTerminatingPodsIfThereIsRoom) 
   EXPECT_NE(PlanOf("n"), "");
 }
 
+// Two pods of a namespace are nominated to a node. The scheduler keeps the younger one from the GPU
+// that is to serve the older one, so the younger one's slice must not be reserved there.
+TEST_F(PartitionerTest, NominatedPodReservesNothingBeforeOlderOneIsServed) {
+  Node("n", {{0, "2g.10gb@4:free"}, {1, "1g.5gb@0:used"}});
+  Pod("runs", "1g.5gb");
+  Bind("runs", "n");
+  for (const auto& [name, profile] :
+       {std::pair<std::string, std::string>("older", "7g.40gb"), {"younger", "2g.10gb"}}) {
+    Pod(name, profile);
+    Change("pods", "ml/" + name,
+           [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n"; });
+    clock_.Advance(std::chrono::seconds(1));
+  }
+  Run();
+  EXPECT_EQ(Spec("n"), "7g.40gb@0");
+}
+
 TEST_F(PartitionerTest, ReportsProfileThatNoModelHas) {
   Node("n", {{0, ""}});
   Pod("known", "1g.6gb");  // a profile of the A30

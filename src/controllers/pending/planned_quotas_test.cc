@@ -133,6 +133,20 @@ TEST_F(PlannedQuotasTest, AdmitsGuaranteedPodsBehindNominatedBorrower) {
 }
 
 // Its scheduler would not charge it, because it has no node.
+// The node of the younger pod is not free yet, so that nothing is planned for it.
+TEST_F(PlannedQuotasTest, AdmitsNominatedPodBeforeYoungerOneThatIsNotPlannedFor) {
+  Runs("b", "r", 2);
+  const auto nominated = [](const std::string& name, std::chrono::seconds created) {
+    auto pod = PodOf("a", name, 2);
+    pod->nominated_node = "n";
+    pod->meta.created = Time(created);
+    return pod;
+  };
+  running_.push_back(nominated("other", std::chrono::seconds(2)));
+  EXPECT_EQ(Admit({nominated("older", std::chrono::seconds(1))}), "older |");
+  EXPECT_EQ(Admit({nominated("younger", std::chrono::seconds(3))}), "| younger");
+}
+
 TEST_F(PlannedQuotasTest, UnplaceablePodDoesNotBlockOthers) {
   EXPECT_EQ(Admit({PodOf("a", "hopeless", 4, 9), PodOf("a", "p", 2)}, "a/hopeless"),
             "p | hopeless");
