@@ -122,7 +122,8 @@ std::string Preemptor::ReclaimQuota(const SchedulerProfile& profile, const Pod& 
   auto [found, awaits_partitioning] = RunReclaim(profile, reclaim, snapshot, pod, nominee);
 
   // 4. Prefer partitioning to evictions, as long as partitioner and agents act in time. Nodes where
-  //    they do not are left out of the next searches.
+  //    they do not are left out of the next searches. A pod that min covers also waits where there
+  //    is room only after a node's present plan.
   for (int i = 0; i < kMaxSilentAtOnce && awaits_partitioning && leaving.empty(); ++i) {
     if (!found || !found->victims.empty()) break;
     if (AwaitsPartitions(pod, found->node, client, now)) return std::string(kAwaitsPartitions);
@@ -132,7 +133,7 @@ std::string Preemptor::ReclaimQuota(const SchedulerProfile& profile, const Pod& 
     found = std::move(next.found);
     awaits_partitioning = next.awaits_partitioning;
   }
-  if (!found || !found->victims.empty()) {
+  if (found ? !found->victims.empty() : engine_.IsGuaranteed(*pod, "")) {
     const std::string spared =
         SparedByPartitioningOn(profile, reclaim, std::move(snapshot), pod, nominee);
     if (!spared.empty() && AwaitsPartitions(pod, spared, client, now)) {
