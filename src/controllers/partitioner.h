@@ -129,8 +129,8 @@ class Partitioner final : public reconcile::Reconciler {
   cluster::ClusterSnapshot SnapshotOf(const std::vector<Node>& nodes,
                                       const reconcile::Listers& view, Time now);
   bool MayPlanFor(const cluster::Pod& nominated, const reconcile::Listers& view) const;
-  void ReserveForNominated(const cluster::ClusterSnapshot& snapshot,
-                           const reconcile::Listers& view, Time now);
+  void ReserveForNominated(const cluster::ClusterSnapshot& snapshot, const reconcile::Listers& view,
+                           Time now);
   void ApplyReservations(cluster::ClusterSnapshot& snapshot, const reconcile::Listers& view);
   bool CarryOut(AdmittedPlan admitted, const cluster::ClusterSnapshot& snapshot,
                 kube::Client& client, const Clock& clock);

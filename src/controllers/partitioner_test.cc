@@ -54,8 +54,8 @@ TEST_F(PartitionerTest, IgnoresPodsThatSlicesWouldNotHelp) {
 }
 
 // A scheduler has nominated a node on which another pod is terminating, whose slice may be the one
-// that the pod needs. If the node has room for both, the pod does not wait: a tenant may have chosen
-// how long its pod takes to end.
+// that the pod needs. If the node has room for both, the pod does not wait: a tenant may have
+// chosen how long its pod takes to end.
 TEST_F(PartitionerTest, PlansForNominatedPodBesideTerminatingPodsIfThereIsRoom) {
   Node("n", {{0, "4g.20gb@0:used"}});
   Pod("victim", "4g.20gb");

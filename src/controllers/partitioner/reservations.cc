@@ -28,8 +28,8 @@ bool CouldBeHelped(const cluster::Pod& pod, bool whole) {
 }  // namespace
 
 // Reserves slices for pods whose schedulers have nominated a node, as if a plan had placed them
-// there. While the nomination stands, other pods get no slices at their expense and the pods need no
-// back-off. A pod gets none, though there are free ones, while a pod of its namespace that goes
+// there. While the nomination stands, other pods get no slices at their expense and the pods need
+// no back-off. A pod gets none, though there are free ones, while a pod of its namespace that goes
 // first has none there: the scheduler keeps it from all GPUs that are to serve the other one, and
 // its reservation would keep the other one from being planned for.
 void Partitioner::ReserveForNominated(const cluster::ClusterSnapshot& snapshot,

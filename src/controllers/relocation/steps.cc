@@ -212,8 +212,8 @@ std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
     outcome_.Due(eviction.again);
     return "";
   }
-  const Status answer = client_.Evict(pod.meta.ns, pod.meta.name, pod.meta.uid,
-                                      cluster::GraceOfEviction(pod));
+  const Status answer =
+      client_.Evict(pod.meta.ns, pod.meta.name, pod.meta.uid, cluster::GraceOfEviction(pod));
   eviction.let_go = answer.ok() || answer.code() == Code::kNotFound;
   eviction.again = now_ + (eviction.let_go ? kShown : config_.eviction_retry);
   switch (answer.code()) {

@@ -37,8 +37,8 @@ cluster::Node GpuNode(const std::string& layouts) {
 enum class Holder { kLeft, kLeaves, kStays };  // of used instances of 4g.20gb and 3g.20gb
 
 // True if the node takes a pod that requests `asked` beside a nominated pod that requests
-// `nominated`. Used instances of 1g.5gb have a pod that stays. `has_plan`: the agent has yet to carry
-// out a plan.
+// `nominated`. Used instances of 1g.5gb have a pod that stays. `has_plan`: the agent has yet to
+// carry out a plan.
 bool Fits(PartitionedBy partitioned_by, const std::string& layout, const std::string& asked,
           const std::string& nominated, Holder holder = Holder::kLeft, bool has_plan = false) {
   const Framework framework = Framework::Default(partitioned_by);

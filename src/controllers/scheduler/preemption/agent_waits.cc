@@ -41,8 +41,7 @@ void AgentWaits::MarkSilent(const std::string& node, const cluster::Pod& pod) {
   if (info == nullptr) return;
   Silence& silence = silent_[node];
   const bool same = silence.node != nullptr && cluster::ReportTheSame(*info->node, *silence.node);
-  silence = {info->node, (same && silence.for_all) ||
-                             engine_.IsGuaranteed(pod, node)};
+  silence = {info->node, (same && silence.for_all) || engine_.IsGuaranteed(pod, node)};
 }
 
 std::vector<std::string> AgentWaits::SilentNodes(const cluster::Pod& pod) {

@@ -97,7 +97,7 @@ TEST_P(ChaosTest, InvariantsHold) {
   EXPECT_GE(allocated, variant.allocated);
   EXPECT_GE(reclaimed, variant.reclaimed);
   EXPECT_GE(forged, variant.forged);
-  EXPECT_LE(late, 1) << "about 3 of 200: docs/limits.md";
+  EXPECT_LE(late, 1) << "about 2 of 100: docs/limits.md";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ChaosTest, testing::ValuesIn(Shards()), [](const auto& test) {
