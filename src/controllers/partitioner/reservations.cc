@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "controllers/gangs.h"
 #include "controllers/partitioner.h"
 #include "controllers/pending/assumed.h"
+#include "controllers/pending/pod_rank.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::controllers {
@@ -41,9 +41,7 @@ void Partitioner::ReserveForNominated(const cluster::ClusterSnapshot& snapshot,
       nominated.push_back(pod);
     }
   }
-  std::ranges::sort(nominated, {}, [](const Pod& pod) {
-    return std::tuple(-int64_t{pod->priority}, pod->meta.created, pod->Key());
-  });
+  std::ranges::sort(nominated, {}, [](const Pod& pod) { return RankOf(*pod); });
   std::set<std::pair<std::string, std::string>> unserved;  // nodes and namespaces
   for (const Pod& pod : nominated) {
     const cluster::NodeInfo* node = snapshot.Find(pod->nominated_node);

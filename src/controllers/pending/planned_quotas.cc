@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "controllers/pending/pod_rank.h"
 #include "gpu/modes.h"
 #include "quota/ledger.h"
 #include "scheduling/framework.h"
@@ -144,9 +145,7 @@ class QuotaUse {
   // Charges the nominated pods that min covers, by priority and age. Returns the others, which come
   // after everything that min covers.
   std::vector<Charged> AddGuaranteed(std::vector<Charged> promised) {
-    std::ranges::sort(promised, {}, [](const Charged& each) {
-      return std::tuple(-int64_t{each.pod->priority}, each.pod->meta.created, each.pod->Key());
-    });
+    std::ranges::sort(promised, {}, [](const Charged& each) { return RankOf(*each.pod); });
     std::erase_if(promised, [&](const Charged& each) {
       const bool guaranteed = IsGuaranteed(each);
       if (guaranteed) Add(each);
@@ -209,8 +208,8 @@ class Admission {
     }
   }
 
-  // Charges the nominated pods that min covers, by priority and age as the scheduler serves them.
-  // Admits those that are planned for; `promised`: the others.
+  // Charges the nominated pods that min covers, by priority and age: when the scheduler nominated
+  // them is not known. Admits those that are planned for; `promised`: the others.
   void AdmitNominated(std::vector<Charged> promised) {
     std::vector<std::pair<Charged, std::optional<size_t>>> nominated;
     for (Charged& each : promised) nominated.emplace_back(std::move(each), std::nullopt);
@@ -218,10 +217,7 @@ class Admission {
       const bool alone = !gang_of_.contains(i);
       if (alone && !each.pod->nominated_node.empty()) nominated.emplace_back(each, i);
     }
-    std::ranges::sort(nominated, {}, [](const auto& entry) {
-      const cluster::Pod& pod = *entry.first.pod;
-      return std::tuple(-int64_t{pod.priority}, pod.meta.created, pod.Key());
-    });
+    std::ranges::sort(nominated, {}, [](const auto& entry) { return RankOf(*entry.first.pod); });
     for (auto& [each, planned] : nominated) {
       if (planned) {
         (void)Admit(*planned, Round::kGuaranteedFirst);
@@ -434,8 +430,7 @@ QuotaAdmission AdmitByQuota(GangedPods& ganged, const std::vector<Pod>& pods,
   if (rules == nullptr) return {};
   const auto rank = [&](size_t i) {
     const cluster::Pod& pod = *ganged.pods[i];
-    return std::tuple(pod.nominated_node.empty(), last.contains(pod.Key()), -int64_t{pod.priority},
-                      pod.meta.created, pod.Key());
+    return std::tuple(pod.nominated_node.empty(), last.contains(pod.Key()), RankOf(pod));
   };
   std::ranges::sort(order, {}, rank);
   const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules);
@@ -453,8 +448,9 @@ QuotaAdmission AdmitByQuota(GangedPods& ganged, const std::vector<Pod>& pods,
   // 3. the other pods that their quotas cover,
   // 4. pending pods that borrow.
   std::vector<Charged> promised = PromisedBeside(ganged, ledger, pods, snapshot, frameworks);
-  const std::vector<Charged> shares = QuotaUse(ledger, pods).AddGuaranteed(promised);
-  Admission admission(QuotaUse(ledger, pods), std::move(charged), shares, ganged);
+  QuotaUse use(ledger, pods);
+  const std::vector<Charged> shares = QuotaUse(use).AddGuaranteed(promised);
+  Admission admission(std::move(use), std::move(charged), shares, ganged);
   std::vector<size_t> first = order;
   std::erase_if(first, [&](size_t i) { return last.contains(ganged.pods[i]->Key()); });
   std::vector<size_t> nominated = order;

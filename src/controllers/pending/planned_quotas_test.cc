@@ -132,7 +132,6 @@ TEST_F(PlannedQuotasTest, AdmitsGuaranteedPodsBehindNominatedBorrower) {
             "covered | borrows beyond");
 }
 
-// Its scheduler would not charge it, because it has no node.
 // The node of the younger pod is not free yet, so that nothing is planned for it.
 TEST_F(PlannedQuotasTest, AdmitsNominatedPodBeforeYoungerOneThatIsNotPlannedFor) {
   Runs("b", "r", 2);
@@ -147,6 +146,7 @@ TEST_F(PlannedQuotasTest, AdmitsNominatedPodBeforeYoungerOneThatIsNotPlannedFor)
   EXPECT_EQ(Admit({nominated("younger", std::chrono::seconds(3))}), "| younger");
 }
 
+// Its scheduler would not charge it, because it has no node.
 TEST_F(PlannedQuotasTest, UnplaceablePodDoesNotBlockOthers) {
   EXPECT_EQ(Admit({PodOf("a", "hopeless", 4, 9), PodOf("a", "p", 2)}, "a/hopeless"),
             "p | hopeless");

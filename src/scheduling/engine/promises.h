@@ -25,7 +25,8 @@ class Framework;
 struct SnapshotWithCycle {
   cluster::ClusterSnapshot snapshot;
   Cycle cycle;
-  // A nominated pod gets its instances only where pods that leave the node have theirs.
+  // A nominated pod gets its instances only where pods that leave the node have theirs, or after
+  // the node's present plan.
   bool awaits_leavers = false;
 };
 
