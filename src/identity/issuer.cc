@@ -64,7 +64,8 @@ Result<Issuer::Shared> Issuer::Get(bool anew) {
   const bool first = before == nullptr;
   if (!reading.try_lock() && !(first && WaitFor(reading))) {  // another thread reads them
     if (!first) return before;
-    return Status(Code::kUnavailable, "the identity provider is slow: come again in a moment");
+    return Status(Code::kUnavailable,
+                  "the identity provider is slow to answer: retry in some seconds");
   }
   const Shared meanwhile = Current();
   if (meanwhile != before) return meanwhile;
@@ -82,8 +83,10 @@ Result<Issuer::Shared> Issuer::Get(bool anew) {
     if (before == nullptr || age(before) > kMaxKeyAge) return read;
   }
   if (before != nullptr && age(before) <= kMaxKeyAge) return before;
-  return Status(Code::kUnavailable, fmt::format("{} has just not answered: come again in a moment",
-                                                options_.rules.issuer));
+  return Status(
+      Code::kUnavailable,
+      fmt::format("identity provider {} did not answer the last request: retry in some seconds",
+                  options_.rules.issuer));
 }
 
 // False: another thread waits already, or the time is over.

@@ -247,13 +247,12 @@ Result<Reader> Api::WithNamed(const std::set<std::string>& names, const Reader& 
 Status Api::MayLookAt(const std::string& cluster, const Reader& reader) const {
   const bool only = parts_.home.empty() && parts_.recorder.Clusters().size() == 1;
   if (reader.may_all || cluster == parts_.home || only) return Status::Ok();
-  return {
-      Code::kPermission,
-      fmt::format(
-          "the namespaces that {} may see are {}'s, and this is another cluster: ask for "
-          "a role that sees all of them",
-          reader.user,
-          parts_.home.empty() ? "of the cluster that actions.cluster would name" : parts_.home)};
+  return {Code::kPermission,
+          fmt::format(
+              "{} may see namespaces of {} only, and this is another cluster: ask for a role that "
+              "sees all namespaces",
+              reader.user,
+              parts_.home.empty() ? "the cluster that actions.cluster names" : parts_.home)};
 }
 
 // The only cluster if the request names none.
@@ -268,11 +267,11 @@ Result<std::string> Api::ClusterNamed(const std::string& name) const {
   const std::vector<std::string> clusters = parts_.recorder.Clusters();
   if (std::ranges::find(clusters, name) != clusters.end()) return name;
   if (!name.empty()) {
-    return NotFound(fmt::format("nothing has come of a cluster \"{}\"", Shortened(name, 100)));
+    return NotFound(fmt::format("no records of cluster \"{}\" have arrived", Shortened(name, 100)));
   }
   if (clusters.size() == 1) return clusters.front();
   if (clusters.empty()) {
-    return NotFound("nothing has come of any cluster yet: set the endpoint of the agents");
+    return NotFound("no records of any cluster have arrived: set the endpoint of the agents");
   }
   return Invalid("there are several clusters: name one, as ?cluster=" + clusters.front());
 }
@@ -326,8 +325,7 @@ Api::Reply Api::AtMoment(
   }
   const auto turn = pasts_.Begin();
   if (turn == nullptr) {
-    return Status(Code::kUnavailable,
-                  "others look at past moments, too: come again in some seconds");
+    return Status(Code::kUnavailable, "too many requests for past moments: retry in some seconds");
   }
   NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
   const GiveBackMemory after;

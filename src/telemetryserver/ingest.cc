@@ -47,7 +47,8 @@ net::HttpResponse Ingest::Turned(int code, const char* result, const Status& sta
 net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
   const auto turn = under_way_.Begin();
   if (turn == nullptr) {
-    return Fail(503, "busy", {Code::kExhausted, "too many envelopes are under way: come again"});
+    return Fail(503, "busy",
+                {Code::kExhausted, "too many envelopes are under way: retry in some seconds"});
   }
   if (admit_) {
     const Status known = admit_(request, nullptr);

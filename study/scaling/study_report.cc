@@ -156,7 +156,7 @@ std::string ToText(const ScalingStudy& study) {
   text += RunsText(study);
   if (study.pairs.empty()) return text;
   return text +
-         "\nAt equal waiting: who is tuned takes its cheapest window that waits no longer\n" +
+         "\nAt equal waiting: a tuned autoscaler takes its cheapest window that waits no longer\n" +
          PairsText(study);
 }
 

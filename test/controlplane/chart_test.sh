@@ -190,7 +190,7 @@ for path in operator.config scheduler.daemonConfig gpuPartitioner.config gpuPart
 done
 refuse 'telemetry.tokensSecret: gpuPartitioner.migAgent.telemetry.tokenSecret' \
   render --set telemetry.enabled=true --set $telemetry.tokenSecret=reporters
-refuse 'nobody may deliver' render --set telemetry.enabled=true --set $telemetry.endpoint=https://other.test \
+refuse 'no agent may deliver' render --set telemetry.enabled=true --set $telemetry.endpoint=https://other.test \
   --set $telemetry.cluster=prod
 # Telemetry by one value: certificate and tokens need no Secret made by hand.
 accepted --set telemetry.enabled=true

@@ -126,7 +126,7 @@ class BuiltinStrategy final : public DevicePluginStrategy {
     fields.Text("cdiFolder", cdi_folder_, "Folder of CDI specifications.");
     fields.Text("runtimeSocket", runtime_socket_,
                 "Socket of the node's containerd, by which the agent reads whether CDI is enabled. "
-                "Empty: those of distributions, if driverRootOnHost is the host's root.");
+                "Empty: the distributions' sockets, if driverRootOnHost is the host's root.");
     fields.Text("cdiKind", options_.cdi_kind,
                 "Vendor and class of CDI device names. With another value than nos.nebuly.com/gpu "
                 "another program has to write the specification.");

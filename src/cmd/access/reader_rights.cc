@@ -109,7 +109,8 @@ Result<Reader> ReaderRights::Ask(const std::string& key, const Json& subject) {
 Status ReaderRights::AskAboutSome(const Json& subject, Known& known) {
   const auto turn = goes_.Begin();
   if (turn == nullptr) {
-    return Status(Code::kUnavailable, "many ask what they may see: come again in some seconds");
+    return Status(Code::kUnavailable,
+                  "too many reviews of permissions are under way: retry in some seconds");
   }
   const std::set<std::string> before = std::exchange(known.reader.namespaces, {});
   std::vector<std::string> asked(before.begin(), before.end());
@@ -184,7 +185,10 @@ Result<bool> ReaderRights::AskAboutNamed(const std::string& key, const Json& sub
   {
     const std::scoped_lock lock(mutex_);
     const auto known = known_.find(key);
-    if (known == known_.end()) return Status(Code::kUnavailable, "come again in a second");
+    if (known == known_.end()) {
+      return Status(Code::kUnavailable,
+                    "the permissions of this user are read again: retry in some seconds");
+    }
     auto& named = known->second.named;
     std::erase_if(named, [&](const auto& entry) { return entry.second.until <= now; });
     const auto found = named.find(ns);
@@ -192,7 +196,7 @@ Result<bool> ReaderRights::AskAboutNamed(const std::string& key, const Json& sub
     if (cached) return *cached;
     if (found == named.end() && named.size() >= kMaxNamed) {
       return Status(Code::kExhausted,
-                    "too many namespaces were named that you do not see: come again in a minute");
+                    "too many requests for namespaces that you may not see: retry in a minute");
     }
     named.emplace(ns, Named{{}, now + kKeep});  // it counts even if the review fails
   }

@@ -242,7 +242,7 @@ void CheckVisibleDevices(const Snapshot& snapshot, Findings& findings) {
   if (toolkit == nullptr) {
     return findings.NotChecked(
         code, "the nodes' /etc/nvidia-container-runtime/config.toml cannot be seen from here",
-        "where NVIDIA's runtime is installed, set "
+        "on nodes with NVIDIA's runtime, set "
         "accept-nvidia-visible-devices-envvar-when-unprivileged = false, so that no pod reaches a "
         "GPU that it was not given");
   }

@@ -145,7 +145,7 @@ void AddCostCommand(CLI::App& root, Chosen& chosen) {
   static const std::vector<std::string> kBy = {"namespace", "quota", "job",      "pod", "model",
                                                "category",  "pool",  "workload", "day", "hour"};
   OfferWords(
-      *text("--by", flags->by, "What a row is about", "WORD [namespace]")
+      *text("--by", flags->by, "Group costs by this field", "WORD [namespace]")
            ->check(CLI::IsMember(kBy)),
       kBy, false,
       "namespace, quota, job, pod, workload (job or pod), model, pool, category, day or hour");

@@ -32,7 +32,7 @@ void AddDaemonFlags(CLI::App& command, DaemonFlags& flags) {
 
 void AddMetricsFlags(CLI::App& command, MetricsFlags& flags) {
   command.add_flag("--secure-metrics", flags.secure,
-                   "Serve /metrics over TLS, to those whom the API server lets get that path");
+                   "Serve /metrics over TLS, to accounts that may get this path of the API server");
   command
       .add_option("--metrics-cert-file", flags.certificate_file,
                   "Certificate for it (PEM), reloaded when it changes. Default: one of its own")
@@ -95,7 +95,8 @@ Status ReadConfigFile(const std::string& path, std::string_view kind, DescribeCo
   std::vector<std::string> warnings;
   const Status read = ReadConfig(text, kind, fields, warnings);
   for (const std::string& warning : warnings) {
-    Log(LogLevel::kWarn, "read configuration file", {{"file", path}, {"note", warning}});
+    Log(LogLevel::kWarn, "found deprecated or ignored key in configuration file",
+        {{"file", path}, {"note", warning}});
   }
   return read.Within(path);
 }

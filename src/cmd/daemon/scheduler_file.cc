@@ -66,7 +66,8 @@ Result<std::string> TextOf(const std::string& path) {
 
 void Note(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) {
-    Log(LogLevel::kWarn, "read scheduler configuration", {{"note", note}});
+    Log(LogLevel::kWarn, "found deprecated or ignored key in scheduler configuration",
+        {{"note", note}});
   }
 }
 

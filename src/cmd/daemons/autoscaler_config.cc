@@ -99,8 +99,8 @@ void DescribeRelocations(ConfigFields& f, controllers::RelocationConfig& c) {
 void DescribeAutoscaler(ConfigFields& f, AutoscalerFile& file) {
   controllers::AutoscalerConfig& c = file.controller;
   f.Word("objective", file.objective, {"pods", "compute", "memory"},
-         "Objective among pods of equal priority: what to serve most of. The same as the "
-         "partitioner's.");
+         "Objective among pods of equal priority: the served quantity to maximize. The same as "
+         "the partitioner's.");
   DescribePlanningFiles(f, file.files);
   DescribeGrowth(f, c);
   f.Group("scaleDown", [&] { DescribeShrink(f, file); });
@@ -111,8 +111,8 @@ void DescribeAutoscaler(ConfigFields& f, AutoscalerFile& file) {
            "Namespace of placeholder pods and of pods that signal demand. Empty: the namespace of "
            "this pod.");
     f.Text("formerNamespace", file.former_ns,
-           "Namespace in which an earlier version kept these pods: those that are left there are "
-           "deleted. Empty: none.");
+           "Namespace in which an earlier version kept these pods: pods left there are deleted. "
+           "Empty: none.");
     f.Flag("hostPorts", c.relocations.rules.host_ports,
            "Move pods with host ports. Their placeholders need a namespace of Pod Security level "
            "privileged.");

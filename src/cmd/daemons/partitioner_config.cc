@@ -10,7 +10,7 @@ void DescribePartitioner(ConfigFields& f, PartitionerFile& c) {
   f.Seconds("batchWindowIdleSeconds", p.batch_idle, milliseconds(10), minutes(10),
             "Planning starts when no further pod has appeared for this long.");
   f.Word("objective", c.objective, {"pods", "compute", "memory"},
-         "Objective among pods of equal priority: what to serve most of.");
+         "Objective among pods of equal priority: the served quantity to maximize.");
   DescribePlanningFiles(f, c.files);
   f.Renamed("planBudgetSeconds", "planTimeoutSeconds");
   f.Seconds("planTimeoutSeconds", p.plan_timeout, milliseconds(10), minutes(10),

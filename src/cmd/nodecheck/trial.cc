@@ -74,7 +74,7 @@ void ReportLimit(const std::string& code, const std::string& what, const Result<
         "nodes, such as those of the instance");
   }
   if (const std::string problem = ProblemOf(*probe, limit_mib); !problem.empty()) {
-    return findings.Fail(code, fmt::format("{}: of a CUDA program: {}", what, problem),
+    return findings.Fail(code, fmt::format("{}: a CUDA program ran, but {}", what, problem),
                          "the driver does not keep what it was asked for: use another version, and "
                          "report this output");
   }

@@ -287,7 +287,7 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
       ->option_text("K");
   command
       ->add_option("--objective", flags->objective,
-                   "What to serve most of: pods, compute or memory")
+                   "Served quantity to maximize: pods, compute or memory")
       ->check(CLI::IsMember({"pods", "compute", "memory"}))
       ->option_text("NAME");
   command->add_flag(

@@ -33,7 +33,8 @@ class SingleFlight {
     const std::shared_ptr<Flight> flight = place;
     if (inside_ >= most_ || flight->people >= most_of_one_) {
       if (first) flights_.erase(key);
-      return Status(Code::kUnavailable, "many ask for this just now: come again in a second");
+      return Status(Code::kUnavailable,
+                    "too many requests wait for the API server: retry in some seconds");
     }
     ++inside_;
     ++flight->people;
@@ -56,7 +57,7 @@ class SingleFlight {
   struct Flight {
     std::condition_variable over;
     bool is_over = false;
-    Result<T> answer = Status(Code::kInternal, "nobody has answered");
+    Result<T> answer = Status(Code::kInternal, "the request has no answer");
     size_t people = 0;
   };
 

@@ -65,14 +65,15 @@ Result<Json> ReviewToken(kube::Transport& transport, const std::string& token,
                      {"spec", std::move(spec)}});
   if (!reviewed.ok()) {
     return Status(Code::kUnavailable,
-                  fmt::format("the cluster's API server cannot be asked who you are: {}",
+                  fmt::format("the cluster's API server cannot review the token: {}",
                               reviewed.status().message()));
   }
   const Json* authenticated = Find(*reviewed, "status", "authenticated");
   const Json* user = Find(*reviewed, "status", "user");
   if (authenticated == nullptr || *authenticated != Json(true) || user == nullptr ||
       !IsFor(*reviewed, audience)) {
-    return Status(Code::kPermission, "the cluster does not know this token, or not any more");
+    return Status(Code::kPermission,
+                  "the cluster does not accept this token: it is invalid or has expired");
   }
   return SubjectOf(*user);
 }
@@ -86,8 +87,7 @@ Result<TokenHolders::Holder> TokenHolders::Of(const std::string& token,
     if (auto known = FindCached(key, was_good))
       return *std::move(known);  // another caller just asked
     if (!was_good && HasFailedTooOften(address)) {
-      return Status(Code::kExhausted,
-                    "too many failed attempts to sign in: come again in a minute");
+      return Status(Code::kExhausted, "too many failed attempts to sign in: retry in a minute");
     }
     Result<Holder> holder = ask_(token);
     if (!holder.ok() && holder.status().code() == Code::kPermission) CountFailure(address);

@@ -137,7 +137,7 @@ Result<Json> ClusterActions::Admitted(const ActionCall& call, const WrittenPod& 
                                       std::string& note) const {
   const auto transport = parts_.as_reader(call);
   if (!transport.ok() && transport.status().code() == Code::kUnimplemented) {
-    note = "what the API server would add to the pod, or say against it, is not known: " +
+    note = "the pod is simulated without the API server's defaults and admission: " +
            transport.status().message();
     return pod.object;
   }

@@ -49,7 +49,7 @@ void ClusterWatch::Run() {
 Result<ClusterObjects> ClusterWatch::Objects() {
   std::unique_lock lock(mutex_, kPatience);
   if (!lock.owns_lock()) {
-    return Status(Code::kUnavailable, "the cluster is being read: come again in a moment");
+    return Status(Code::kUnavailable, "the server is reading the cluster: retry in some seconds");
   }
   const auto settled = [&] { return runner_.synced() || !runner_.ReadError().ok(); };
   stepped_.wait_for(lock, kPatience, settled);
@@ -57,7 +57,7 @@ Result<ClusterObjects> ClusterWatch::Objects() {
     const Status error = runner_.ReadError();
     return Status(Code::kUnavailable,
                   fmt::format("the cluster has not been read yet: {}",
-                              error.ok() ? "come again in a moment" : error.message()));
+                              error.ok() ? "retry in some seconds" : error.message()));
   }
   ClusterObjects objects;
   objects.nodes = *runner_.view().nodes.Snapshot();

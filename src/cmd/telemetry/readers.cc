@@ -43,8 +43,8 @@ void DescribeReaders(ConfigFields& f, ReadersConfig& c) {
            "Audience of cluster tokens that are for this server alone (kubectl create token NAME "
            "--audience AUDIENCE). Not that of ingest. Empty: none.");
     f.Flag("clusterTokens", c.cluster_tokens,
-           "Tokens for the API server count too: kubectl's, and those that nos top sends. A server "
-           "that somebody has broken into could act with them.");
+           "Tokens for the API server count too: kubectl's, and those that nos top sends. An "
+           "intruder in the server could act with them.");
     f.Group("oidc", [&] { DescribeOidc(f, c.oidc); });
   });
   f.Group("actions", [&] { DescribeActions(f, c.actions); });
@@ -172,8 +172,8 @@ std::optional<net::HttpResponse> TelemetryReaders::Answer(const net::HttpRequest
   const Duration wait =
       std::max(limits_->address.Take(network, now), limits_->failures.Wait(network, now));
   if (wait > Duration(0)) {
-    return telemetryserver::TooManyAnswer("too many requests, or failed ones: come again later",
-                                          wait);
+    return telemetryserver::TooManyAnswer(
+        "too many requests or failed attempts to sign in: retry later", wait);
   }
   return oidc_->Answer(request, [&](const char* action, const std::string& who, const Status& how) {
     const bool refused = how.code() == Code::kPermission;

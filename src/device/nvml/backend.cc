@@ -227,7 +227,7 @@ Result<GpuInstance> NvmlBackend::Create(int gpu, const std::string& name, uint8_
   if (const Status made = CreateComputeInstance(instance, *profile); !made.ok()) {
     const Status undone = DestroyParts(instance);
     if (undone.ok()) return made;
-    return made.Within(fmt::format("what was made of it stays ({})", undone.message()));
+    return made.Within(fmt::format("the incomplete GPU instance remains ({})", undone.message()));
   }
   return VerifyMade(gpu, profile->canonical, start);
 }

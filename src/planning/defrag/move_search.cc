@@ -117,7 +117,7 @@ class MoveSearch {
       if (MobilityOf(*pod, options_.rules).kind != Mobility::kMoves) continue;
       std::string why = world_.budgets.WhyNot(*pod);
       if (why.empty() && options_.may_move && !options_.may_move(*pod)) {
-        why = "as many pods have been moved as may be";
+        why = "the limit of moved pods is reached";
       }
       if (why.empty()) {
         candidate.movable.push_back(pod);

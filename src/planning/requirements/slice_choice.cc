@@ -212,8 +212,8 @@ std::string NoneIsEnough(const cluster::GpuRequirements& need, const cluster::Po
   }
   if (met) {
     text +=
-        "; what other GPUs have under the same name with less is not chosen: name the nodes by "
-        "a nodeSelector";
+        "; smaller slices of the same name on other GPUs are not chosen: name the nodes by a "
+        "nodeSelector";
   }
   return text;
 }

@@ -55,7 +55,7 @@ class Run {
       report_.failures.push_back({0, "the cluster as described", "", ready.ToString()});
     }
     for (const std::string& violation : world_.violations()) {
-      report_.failures.push_back({0, "what must always hold", "", violation});
+      report_.failures.push_back({0, "an invariant", "", violation});
     }
     report_.events.assign(world_.log().lines().begin(), world_.log().lines().end());
     return std::move(report_);

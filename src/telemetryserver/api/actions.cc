@@ -72,7 +72,7 @@ std::optional<net::HttpResponse> Api::Hold(RateLimit Limits::* limit, const std:
   if (parts_.limits == nullptr) return std::nullopt;
   const Duration wait = (parts_.limits->*limit).Take(who, Now());
   if (wait <= Duration(0)) return std::nullopt;
-  return TooManyAnswer(fmt::format("too many {}: come again later", what), wait);
+  return TooManyAnswer(fmt::format("too many {}: retry later", what), wait);
 }
 
 void Api::WriteRefusal(const net::HttpRequest& request, std::string_view action,
@@ -101,12 +101,12 @@ net::HttpResponse Api::Unknown(const net::HttpRequest& request, const Status& wh
 net::HttpResponse Api::Act(const net::HttpRequest& request, std::string_view name,
                            const Reader& reader) {
   ActionCall call{reader, request, {}, {}, {}};
-  std::optional<net::HttpResponse> refusal = Hold(&Limits::actions, reader.user, "of these");
+  std::optional<net::HttpResponse> refusal = Hold(&Limits::actions, reader.user, "actions");
   std::unique_ptr<Limits::Turn> turn;
   if (!refusal && parts_.limits != nullptr) {
     turn = parts_.limits->Begin(reader.user);
     if (turn == nullptr) {
-      refusal = TooManyAnswer("another of these is being answered: come again when it is",
+      refusal = TooManyAnswer("another action of this user is under way: retry in some seconds",
                               std::chrono::seconds(1));
     }
   }

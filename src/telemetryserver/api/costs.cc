@@ -16,7 +16,7 @@ namespace {
 constexpr telemetry::Millis kFarAway = 9'999'999'999'999;
 constexpr telemetry::Millis kMaxTime = 400 * kDay;
 constexpr int64_t kMaxRows = 10'000;
-constexpr const char* kBusy = "others look at past moments, too: come again in some seconds";
+constexpr const char* kBusy = "too many requests for past moments: retry in some seconds";
 
 Result<CostTable> TableOf(Costs& costs, const ApiCall& call, const TimeSpan& span, CostBy by,
                           const CostView& view) {

@@ -236,7 +236,7 @@ Api::Reply Api::Series(const ApiCall& call) {
   json.Key("step").Number(range.step).Key("series").Begin('[');
   const auto turn = series_.Begin();
   if (turn == nullptr) {
-    return Status(Code::kUnavailable, "many ask for series just now: come again in a second");
+    return Status(Code::kUnavailable, "too many requests for series: retry in some seconds");
   }
   size_t reads = 0;
   for (const std::string& subject : subjects) {

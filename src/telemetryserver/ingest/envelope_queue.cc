@@ -18,7 +18,9 @@ Receipt EnvelopeQueue::Put(telemetry::Envelope envelope, std::string body) {
   std::unique_lock lock(mutex_);
   if (stop_) return {Status(Code::kUnavailable, "the server ends"), 0};
   if (queue_.size() >= kMaxQueued || bytes_ > kMaxQueuedBytes) {
-    return {Status(Code::kExhausted, "too many envelopes wait to be written: come again"), 0};
+    return {
+        Status(Code::kExhausted, "too many envelopes wait to be written: retry in some seconds"),
+        0};
   }
   bytes_ += waiting->body.size();
   queue_.push_back(waiting);
@@ -26,7 +28,8 @@ Receipt EnvelopeQueue::Put(telemetry::Envelope envelope, std::string body) {
   if (answered_.wait_for(lock, max_wait_, [&] { return waiting->done; })) return waiting->receipt;
   // The disk stalls. The thread is needed by readers, and the reporter still has the envelope.
   if (std::erase(queue_, waiting) > 0) bytes_ -= waiting->body.size();
-  return {Status(Code::kUnavailable, "the store does not answer in time: come again"), 0};
+  return {Status(Code::kUnavailable, "the store does not answer in time: retry in some seconds"),
+          0};
 }
 
 void EnvelopeQueue::Settle() {

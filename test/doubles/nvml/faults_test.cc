@@ -143,7 +143,7 @@ TEST_F(NvmlFaults, ReportsFailedRollback) {
   node_.Fault({{"call", "nvmlGpuInstanceDestroy"}, {"error", 19}});
   const Status status = backend_.Create(0, "1g.5gb", 3).status();
   EXPECT_EQ(status.code(), Code::kExhausted);
-  EXPECT_TRUE(Says(status, "what was made of it stays")) << status.message();
+  EXPECT_TRUE(Says(status, "the incomplete GPU instance remains")) << status.message();
   const auto left = backend_.ListInstances(0);
   ASSERT_EQ(left->size(), 1u);
   EXPECT_FALSE(left->front().complete);

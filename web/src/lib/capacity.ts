@@ -39,7 +39,7 @@ export function partsOf(overview: Overview): Part[] {
   };
   const empty = clamp(overview.empty ?? 0, overview.free);
   rest("free", "Free beside pods", overview.free - empty, "On GPUs in use, in a form that pods can get.");
-  rest("empty", "Empty GPUs", empty, "On GPUs that nobody uses: can be given back now, or partitioned for any pod.");
+  rest("empty", "Empty GPUs", empty, "On GPUs that no pod uses: can be given back now, or partitioned for any pod.");
   rest("fragmented", "Locked", overview.fragmented, "Free, but no layout beside the pods in use gives it to the sizes that wait.");
   rest("stranded", "Stranded", overview.stranded, "Free, but its node lacks CPU or memory for the pods that would use it.");
   if (left > 0.0005) add("out", "Out of service", left, "Unhealthy GPUs, nodes that are not ready, slots that no layout can use.");

@@ -48,7 +48,7 @@ const about: Record<CostPartId, { label: string; help: string }> = {
   unpartitioned: { label: "Not partitioned", help: "In no slice." },
   fragmented: { label: "Locked", help: "Free, and of no use for pending pods beside the slices in use." },
   stranded: { label: "Stranded", help: "Free on a node that cannot take a pod: not ready, cordoned, without CPU or memory, or on a broken GPU." },
-  not_reported: { label: "Not reported", help: "On nodes that reported nothing: nobody knows what it did." },
+  not_reported: { label: "Not reported", help: "On nodes that reported nothing: their use is unknown." },
   others: { label: "Not visible to you", help: "Pods of other namespaces, and what no pod has." },
 };
 

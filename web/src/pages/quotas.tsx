@@ -218,7 +218,7 @@ function Lending({ quotas, resource, gigabytes }: Omit<TableProps, "waiting">): 
 
 function lendingText(lenders: { name: string }[], borrowers: { name: string }[]): string {
   const names = (all: { name: string }[]): string => (all.length > 3 ? counted(all.length, "quota") : all.map((each) => each.name).join(" and "));
-  if (borrowers.length === 0) return `${names(lenders)} ${lenders.length === 1 ? "leaves" : "leave"} a part of the guarantee to others, and nobody borrows`;
+  if (borrowers.length === 0) return `${names(lenders)} ${lenders.length === 1 ? "leaves" : "leave"} a part of the guarantee to others, and no quota borrows`;
   if (lenders.length === 0) return `${names(borrowers)} ${borrowers.length === 1 ? "borrows" : "borrow"} what no quota guarantees`;
   return `${names(borrowers)} ${borrowers.length === 1 ? "borrows" : "borrow"} from ${names(lenders)}`;
 }

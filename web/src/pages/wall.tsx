@@ -125,7 +125,7 @@ function Use(): ReactNode {
           ["Allocated", percent(data.allocated), `${gpus(data.allocated)} of ${count(data.gpus)}`],
           ["Computing", data.used === null ? "–" : percent(data.used), data.used === null ? "not measured" : `${gpus(data.used)} of work`],
           ["Idle", data.idle === null ? "–" : percent(data.idle), data.idle === null ? "not measured" : `${gpus(data.idle)} below 5 % busy`, (data.idle ?? 0) > 0.02 ? "warn" : ""],
-          ["Empty", data.empty_gpus === undefined ? percent(data.free) : count(data.empty_gpus), data.empty_gpus === undefined ? "free" : "GPUs that nobody uses"],
+          ["Empty", data.empty_gpus === undefined ? percent(data.free) : count(data.empty_gpus), data.empty_gpus === undefined ? "free" : "GPUs that no pod uses"],
           ["Running", count(data.pods.running ?? 0), "pods"],
           ["Pending", count(data.pods.pending ?? 0), `time to slice ${duration(data.seconds_to_slice)}`],
         ];

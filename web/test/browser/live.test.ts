@@ -167,7 +167,7 @@ describe.skipIf(unable || realUrl)("live", () => {
   it("a server that is not ready is asked again until it is", async () => {
     await turn({ failing: true });
     const { page, close } = await open(its.browser, its.server.url);
-    await page.getByText("the store is being opened; come again in a moment").waitFor();
+    await page.getByText("the store is being opened").waitFor();
     await turn({ failing: false });
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
     await close();

@@ -100,7 +100,7 @@ describe.skipIf(unable)("files", () => {
   it("are replaced by words if the server refuses the rest of the list", async () => {
     const { page, close } = await open(its.browser, `${its.server.url}#/workloads`);
     await settled(page);
-    await page.route("**/api/v1/workloads?*limit=1000*", (route) => route.fulfill({ status: 429, json: { error: "too many requests; come again in a second" } }));
+    await page.route("**/api/v1/workloads?*limit=1000*", (route) => route.fulfill({ status: 429, json: { error: "too many requests: retry later" } }));
     await page.getByRole("button", { name: "Save pods as CSV" }).click();
     await page.getByText("Not saved: too many requests").waitFor();
     await close();

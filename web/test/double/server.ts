@@ -159,7 +159,7 @@ export class Double {
     local: string, query: URLSearchParams, request: http.IncomingMessage, response: http.ServerResponse,
   ): Promise<void> {
     const { knobs, answers } = this;
-    if (knobs.failing) return json(response, 503, { error: "the store is being opened; come again in a moment" });
+    if (knobs.failing) return json(response, 503, { error: "the store is being opened" });
     if (knobs.token && request.headers.authorization !== `Bearer ${knobs.token}`) {
       return json(response, 401, { error: "the token is not valid in this cluster; make a new one" });
     }

@@ -164,7 +164,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- fail "autoscaler.config must not set webhook or provisioningRequests: autoscaler.webhook and autoscaler.provisioningRequests also give what they need" -}}
 {{- end -}}
 {{- if and $.webhook.tokenSecret (not $.webhook.urlPrefix) -}}
-{{- fail "autoscaler.webhook.tokenSecret needs autoscaler.webhook.urlPrefix: whoever may write NodePools could have the token sent elsewhere" -}}
+{{- fail "autoscaler.webhook.tokenSecret needs autoscaler.webhook.urlPrefix: any account that may write NodePools could have the token sent elsewhere" -}}
 {{- end -}}
 {{- if and $.webhook.tokenSecret (hasPrefix "http://" $.webhook.urlPrefix) -}}
 {{- fail "autoscaler.webhook.urlPrefix must begin with https:// where there is a tokenSecret" -}}
