@@ -89,7 +89,7 @@ class DevicePlugins {
   DevicePluginStrategy& Choose(const SharingModes& modes);
   // Opens the chosen plugins. The last one is that of the agent.
   std::vector<std::unique_ptr<kubelet::DevicePlugin>> Open(const PluginContext& context);
-  // That of the first chosen plugin which has one. REQUIRES: they are open.
+  // The condition of the first chosen plugin which has one. REQUIRES: they are open.
   std::optional<reconcile::WantedCondition> Handover() const;
   void Measure(Metrics& metrics) const;
 

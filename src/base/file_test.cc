@@ -40,7 +40,7 @@ TEST_F(FileTest, KeepsTheFileIfItCannotBeReplaced) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / ".b.new"));
 }
 
-// A link that somebody left at the draft's name is not followed.
+// A link that another program left at the draft's name is not followed.
 TEST_F(FileTest, FollowsNoLink) {
   std::filesystem::create_symlink(folder_ / "elsewhere", folder_ / ".a.new");
   EXPECT_FALSE(ReplaceFile(folder_ / "a", "x").ok());

@@ -2,8 +2,8 @@
 //
 // Source of the grammar: k8s.io/apimachinery resource.Quantity: a decimal number followed by a
 // binary suffix (Ki Mi Gi Ti Pi Ei), a decimal suffix (n u m "" k M G T P E) or an exponent (e3,
-// E3). Stored in billionths, so every value from 1n to 2^63-1 is exact. As in Kubernetes, smaller
-// amounts are rounded up to 1n and larger ones are capped at 2^63-1.
+// E3). Stored in billionths, so every value from 1n to 2^63-1 is exact. Smaller amounts
+// are rounded up to 1n and larger ones are capped at 2^63-1, like in Kubernetes.
 #pragma once
 
 #include <compare>

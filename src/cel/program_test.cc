@@ -404,7 +404,7 @@ TEST(Program, StopsWhenItIsInterrupted) {
 }
 
 TEST(Program, BombsEnd) {
-  // A list of 2^40 elements costs little until somebody looks at them.
+  // A list of 2^40 elements costs little until an expression reads them.
   EXPECT_EQ(Evaluate(Doubling(40, "[1]", "v39.size() == 1099511627776")).failure, Failure::kNone);
   EXPECT_EQ(Evaluate(Doubling(40, "[1]", "v39 == v39")).failure, Failure::kLimit);
   EXPECT_EQ(Evaluate(Doubling(40, "[1]", "1 in v39")).failure, Failure::kLimit);

@@ -204,7 +204,7 @@ struct ClusterContext {
   Table<dra::DeviceClass> device_classes;
   Table<dra::ResourceClaim> device_claims;
   Table<dra::DeviceTaintRule> device_taint_rules;
-  // The devices of these slices and their use, if somebody follows them; shared by all copies.
+  // The devices of these slices and their use, if a component follows them; shared by all copies.
   std::shared_ptr<dra::DeviceIndex> devices;
 };
 

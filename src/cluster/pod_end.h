@@ -29,7 +29,7 @@ inline Duration GracePeriodOf(const Pod& pod) {
 
 // The grace period that a controller asks for when it evicts the pod, in seconds. Absent: the pod's
 // own. An object with a grace period of 0 vanishes at once, before the kubelet has stopped the
-// containers, and whoever starts a moment later would take their GPUs for free
+// containers, and a pod that starts a moment later would take their GPUs for free
 // (kubernetes 1.34.2, pkg/registry/core/pod/strategy.go, CheckGracefulDelete).
 inline std::optional<int64_t> GraceOfEviction(const Pod& pod) {
   return pod.grace_seconds < 1 ? std::optional<int64_t>(1) : std::nullopt;

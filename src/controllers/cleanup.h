@@ -4,7 +4,7 @@
 //   const Status cleaned = CleanUp({.namespaces = {"nos-placeholders"}}, client, print);
 //
 // Layouts (annotations spec-* and status-*) stay, and so do GPU instances: pods may use them.
-// Whatever is done already is left alone, so it can be repeated. REQUIRES: no autoscaler runs.
+// Finished steps are skipped, so it can be repeated. REQUIRES: no autoscaler runs.
 #pragma once
 
 #include <functional>

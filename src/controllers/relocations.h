@@ -59,7 +59,7 @@ using cluster::kPlaceholder;
 
 struct RelocationConfig {
   std::string ns = "nos";  // namespace of placeholders
-  // Namespace in which an earlier version kept them. Those that are left there are deleted. Empty
+  // Namespace in which an earlier version kept them. Pods left there are deleted. Empty
   // or `ns`: none.
   std::string former_ns{};
   std::string image;                                  // of placeholders

@@ -61,8 +61,8 @@ struct DriverFiles {
 // Error: kNotFound (there is no libcuda.so of such a driver below the root).
 Result<DriverFiles> FindDriverFiles(const HostFolders& host);
 
-// Where this process sees the file that containers find by this name ("libnvidia-ml.so.1"); "":
-// there is none.
+// The path by which this process sees the file that containers find by this name
+// ("libnvidia-ml.so.1"); "": there is none.
 std::string PathOf(std::string_view name, const DriverFiles& driver, const HostFolders& host);
 
 // The mounts of a container. Without a hook that updates the container's cache of libraries, these

@@ -61,7 +61,7 @@ class MpsTool {
   // output), kDeadline (no answer in time), kPermission (it cannot be started).
   Result<std::string> Ask(const std::string& command, Duration within) const;
 
-  // Processes of this pipe directory, whoever started them. Only root finds those of other users.
+  // Processes of this pipe directory, of all users. Only root finds those of other users.
   // Processes of other namespaces are excluded, because containers can choose any name for theirs.
   // Only the namespace of these is read: command and environment may be long, and reading them can
   // block while the process holds its memory locked in the kernel.

@@ -3,8 +3,8 @@
 //
 // An expression is compiled once, and evaluated once for all devices that agree in what it reads,
 // if both are among the last ones used. Most read two or three attributes, in which the devices of
-// a cluster have a few dozen values. Anybody may write claims, so all that is remembered is
-// bounded, and so is the time of an evaluation, by the cost limit of the API.
+// a cluster have a few dozen values. Any user may write claims, so the caches are bounded, and the
+// cost limit of the API bounds the time of an evaluation.
 //
 // Not thread-safe: a question fills caches.
 #pragma once

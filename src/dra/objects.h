@@ -132,7 +132,7 @@ struct ConsumptionsHash {
 };
 
 struct DeviceTaint {
-  std::string key, value, effect;  // None, NoSchedule, NoExecute
+  std::string key, value, effect;  // effect: None, NoSchedule or NoExecute
   std::optional<Time> added;
   friend bool operator==(const DeviceTaint&, const DeviceTaint&) = default;
 };
@@ -257,12 +257,12 @@ struct Allocation {
   std::optional<Time> time;                                             // allocationTimestamp
 };
 
-// Who uses a claim: a pod, or a PodGroup.
+// A user of a claim: a pod or a PodGroup.
 struct ClaimConsumer {
   std::string api_group, resource, name, uid;
 };
 
-// What a driver reports of an allocated device.
+// A driver's report about an allocated device.
 struct DeviceStatus {
   struct Condition {
     std::string type, status, reason, message;

@@ -1,4 +1,4 @@
-// What CEL expressions say about devices: the allocator's view of an evaluator.
+// Answers of CEL expressions about devices: the allocator's view of an evaluator.
 #pragma once
 
 #include <string>

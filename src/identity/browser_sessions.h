@@ -5,10 +5,10 @@
 //   const std::string id = sessions.Open(subject, now);        // goes into the cookie of its
 //   session
 //
-// A pending sign-in takes no memory, so that strangers who begin many push nobody else's out: its
-// state has its own end and a signature, and nonce and verifier follow from it by a key that only
-// this process has. Of sessions only hashes are stored, and beyond the limit the oldest are
-// removed. Thread-safe.
+// A pending sign-in takes no memory, so a stranger who begins many does not push out the sign-ins
+// of others: its state has its own end and a signature, and nonce and verifier follow from it by a
+// key that only this process has. Only hashes of sessions are stored; beyond the limit the oldest
+// are removed. Thread-safe.
 #pragma once
 
 #include <map>

@@ -307,7 +307,7 @@ TEST(BrowserSessionsTest, NoChangedStateReturns) {
   EXPECT_FALSE(sessions.Return(state.substr(0, 43), now)) << "without the signature";
 }
 
-// A stranger begins and ends many sign-ins: the one of somebody else still returns.
+// A stranger begins and ends many sign-ins: another user's sign-in still returns.
 TEST(BrowserSessionsTest, StrangersPushNoSignInOut) {
   BrowserSessions sessions({.most_returned = 100});
   const Time now{std::chrono::seconds(kNow)};

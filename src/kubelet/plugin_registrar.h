@@ -38,7 +38,7 @@ class PluginRegistrar {
   // already.
   void Keep(const std::string& resource, GrpcService service);
 
-  // Watches of the resource's list. None if another process has replaced the socket: a kubelet
+  // Watches of the resource's list; no watch if another process has replaced the socket: a kubelet
   // keeps an old stream open when the resource is registered anew, but asks the new plugin.
   GrpcServer::WatchState WatchesOf(const std::string& resource) const;
 

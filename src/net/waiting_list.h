@@ -1,7 +1,7 @@
 // The connections that wait for their client (for a request, for the rest of one, or to be closed),
 // longest wait first. A connection that is no longer listed when its client's data arrives has been
-// evicted and closes. So an eviction never hits a request that is being answered, only clients that
-// are slow to send.
+// evicted and closes. An eviction therefore never hits a request that is being answered, only
+// clients that are slow to send.
 //
 //   ticket = waiting.Enter(weak_from_this(), has_begun);
 //   if (!waiting.Leave(ticket)) Close();

@@ -113,7 +113,8 @@ struct Explanation {
   bool beside = false;           // as in ExplainInput
   std::string requirements;      // which slice meets the pod's GPU requirements; "": it has none
   std::string quota, for_quota;  // why its quota refuses it, and the remedy
-  // Of its own scheduler, but in more detail where slices are missing (slice_reasons.h).
+  // The diagnosis of the pod's own scheduler, with more detail if slices are missing
+  // (slice_reasons.h).
   Diagnosis diagnosis;
   std::optional<Place> place;  // a node where it fits now
   // Set in place of `place` if the node's agent reports the instances as used, and no known pod

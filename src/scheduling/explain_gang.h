@@ -23,7 +23,7 @@ struct Together {
   std::vector<std::shared_ptr<const cluster::Pod>> waiting;  // in placement order
   // Framework by each member's scheduler name. Null: the input's framework for all.
   const FrameworkChoice* frameworks = nullptr;
-  // As ExplainInput::reclaim, for a member beside others that the snapshot has on their nodes and
+  // Like ExplainInput::reclaim, for a member beside others that the snapshot has on their nodes and
   // that are charged this much. Null: none, or unknown.
   using ReclaimBeside = std::function<std::optional<Preemption>(
       const std::shared_ptr<const cluster::Pod>& member, const cluster::ClusterSnapshot& snapshot,

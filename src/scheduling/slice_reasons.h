@@ -20,9 +20,9 @@ std::string_view UnreportedSharingMode(const cluster::Node& node);
 
 // The node's owner has not opted it in to partitioning, or no agent serves its label.
 Reason NotPartitioned(const cluster::Node& node);
-// None of the node's GPUs is usable.
+// The node has no usable GPU.
 Reason GpuProblem(const std::string& problem);
-// None of the node's GPUs has the profile.
+// The node has no GPU with the profile.
 Reason NoGpuForProfile(const cluster::NodeGpus& gpus, const std::string& resource);
 // `slices`: "2 x 1g.5gb and 3g.20gb". `beside_used`: an instance of the node is in use.
 Reason NoRoomForSlices(const std::string& slices, bool beside_used);

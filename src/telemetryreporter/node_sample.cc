@@ -65,7 +65,7 @@ HoldersByDevice ByDevice(const std::vector<kubelet::DeviceAssignment>& assignmen
   return holders;
 }
 
-// NVIDIA's driver names a GPU by its minor number. Where the host does not state it, index and
+// NVIDIA's driver names a GPU by its minor number. If the host does not state it, index and
 // minor number are taken for equal.
 std::vector<Claimed> ReadClaims(const std::vector<kubelet::ClaimAssignment>& assignments,
                                 const std::vector<device::GpuInfo>& infos,

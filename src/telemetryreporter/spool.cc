@@ -73,7 +73,7 @@ Status Spool::Load() {
     if (entry.sequence <= acknowledged_) {
       folder_->Remove(entry.Name());
     } else if (entry.sequence == last || entry.sequence > acknowledged_ + kMaxAhead) {
-      // A number that is given twice, or by nobody: a server would store one envelope, or none.
+      // The number occurs twice or was never given: a server would store one envelope, or none.
       PutAside(entry);
       Lose(entry.records);
     } else {
@@ -98,8 +98,8 @@ Status Spool::List() {
   return Status::Ok();
 }
 
-// "position.BOOT.SEQUENCE.LOST". Of two, which a loss of power during a rename may leave on some
-// file systems, the later one counts.
+// "position.BOOT.SEQUENCE.LOST". A loss of power during a rename may leave two of them on some
+// file systems: the later one counts.
 void Spool::ReadPosition(const std::string& name) {
   const std::vector<std::string_view> parts = Split(name, '.');
   uint64_t acknowledged = 0, lost = 0;

@@ -81,7 +81,7 @@ class Store {
   // Call after the commit: `heads` receives the IDs assigned to its subjects.
   void TakeNumbers(int64_t cluster, Heads& heads);
 
-  // --- Each a transaction of its own, of bounded work ---
+  // --- Each call is a transaction of its own, with bounded work ---
   // Writes some rollups that are due. False: none are due.
   Result<bool> RollUp(telemetry::Millis now);
   // Removes some rows beyond their retention. False: there are none.

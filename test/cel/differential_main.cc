@@ -138,7 +138,7 @@ int Ask(uint64_t count, uint64_t seed, const std::string& published) {
   return 0;
 }
 
-// Errors that callers may tell apart.
+// Errors that callers may distinguish.
 std::string_view ErrorClass(std::string_view error) {
   if (error.empty()) return "";
   for (const std::string_view known :
@@ -148,7 +148,7 @@ std::string_view ErrorClass(std::string_view error) {
   return "another error";
 }
 
-// What differs; empty if nothing does.
+// The difference; empty if there is none.
 std::string Difference(const std::string& expression, const Device& device,
                        const json::object& answer) {
   if (answer.contains("unstable")) return "";

@@ -11,7 +11,7 @@
 #
 #   created NAME PROFILE SCHEDULER   started NAME   ended NAME    deleted because this script asked for it
 #   refused NAME                     the kubelet had no device for it (UnexpectedAdmissionError)
-#   lost NAME                        it ended although nobody asked for it
+#   lost NAME                        it ended although it was not deleted
 #
 # Runs until SIGTERM.
 set -u

@@ -6,8 +6,8 @@
 # GPUs are /dev/nvidia20, 21 and 62, in this order. The instance with number n of GPU 20 has the
 # capabilities 22+2n and 23+2n, of GPU 21 42+2n and 43+2n. Their nodes are not on the host, as in the
 # issue dra-driver-nvidia-gpu 787.
-# The nodes that every container has are the driver's minors: 255, and 0 and 1 of uvm. As with a driver in a
-# container, no node is on the host.
+# The nodes that every container has are the driver's minors: 255, and 0 and 1 of uvm. No node is on the host,
+# like with a driver in a container.
 readonly tty=4 control=255 uvm=0 uvm_tools=1 gpu=20 other_gpu=21 whole_gpu=62
 readonly nvml=$build/test/doubles/nvml/libnvidia-ml.so.1
 minors=("$gpu" "$other_gpu" "$whole_gpu")

@@ -14,7 +14,7 @@ values=(-f "$(dirname "$0")/../data/values/$earlier.yaml")
 gpus=('{"model": "A100-80GB"}')
 node_flags=(--label nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB)
 # installed.sh calls it once the nodes are there. The daemons read the chart's files, with paths of
-# this machine; nobody mounts the ConfigMap of a scheduler.
+# this machine; no pod mounts the ConfigMap of a scheduler.
 before_agents() {
   k get configmap nos-gpu-partitioner -n "$system" -o jsonpath='{.data.known_mig_geometries\.yaml}' >"$work/models.yaml"
   k get configmap nos-gpu-partitioner -n "$system" -o jsonpath='{.data.config\.yaml}' |

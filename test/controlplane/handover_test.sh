@@ -150,8 +150,8 @@ running healed
 sees healed 4 void
 expect deleted k delete pod healed -n "$team"
 
-# The agent of this test sees the cgroups of pods. That of a pod whose grace period is over is gone when its
-# last container has ended.
+# The agent of this test sees the cgroups of pods. The cgroup of a pod whose grace period is over is gone
+# when its last container has ended.
 say "a slice of a pod deleted by force is given on when the pod's containers have ended"
 sleeper_pod stubborn nvidia.com/mig-3g.20gb "{name: STUBBORN, value: '1'}"
 running stubborn

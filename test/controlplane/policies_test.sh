@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The token of one node's agent, used by somebody who has stolen it, writes nothing that belongs to another
-# node, and on its own node only what an agent reports; the operator's token changes one label of Pods. The chart's
-# admission policies on a real API server.
+# The token of one node's agent, used by an intruder, writes nothing that belongs to another
+# node, and on its own node only what an agent reports; the operator's token changes one label of Pods. Tests the
+# chart's admission policies on a real API server.
 #
 #   policies_test.sh SCRIPT
 # shellcheck source=test/controlplane/check.sh

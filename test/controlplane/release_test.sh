@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a release with script/release, twice: the results are the same bytes. Pushes image and chart to a
 # registry on loopback and pulls them back. The pulled image's file system starts every daemon, and the
-# sandbox with its dashboard; the pulled chart names the pulled image. Nothing leaves this machine.
+# sandbox with its dashboard; the pulled chart names the pulled image. The test sends nothing to other machines.
 #
 #   release_test.sh SCRIPT BUILD_FOLDER
 #
@@ -110,7 +110,7 @@ expect '"sandbox":true' curl -fsS "http://127.0.0.1:$page/api/v1/session"
 within 30 curl -fsS "http://127.0.0.1:$api/api/v1/nodes"
 # The command that it proposes needs no file of the container.
 expect "^try: kubectl --server http://127.0.0.1:$api get pods" cat "$work/sandbox.log"
-# As docs/terminal.md runs the program: any user, with a kubeconfig from outside.
+# Runs the program like docs/terminal.md: as any user, with a kubeconfig from outside.
 chmod 644 "$image/tmp/kubeconfig"
 expect '^GPUs ' env KUBECONFIG=/tmp/kubeconfig chroot --userspec=1234:1234 "$image" /usr/local/bin/nos status
 # Published on every address, it still answers only those who name this machine.

@@ -94,7 +94,7 @@ expect '^401$' deliver "$(bound)" "node/$own" # for the API server
 expect '^401$' deliver "$(bound --audience another)" "node/$own"
 expect '^401$' deliver "$(token "$release-scheduler" --audience nos-telemetry)" cluster
 expect '^401$' deliver "${agent%?????}AAAAA" "node/$own"
-# A stolen node's token tells of this node alone.
+# With a stolen node's token records of this node alone are accepted.
 expect '^403$' deliver "$agent" cluster
 expect '^403$' deliver "$agent" "node/$other"
 expect '^403$' deliver "$(token "$release-mig-agent" --audience nos-telemetry)" "node/$own" # bound to no node

@@ -29,7 +29,7 @@ finish() {
 # shellcheck source=test/controlplane/daemons.sh
 . "$here/daemons.sh"
 trap finish EXIT
-# What the checks rely on.
+# The checks rely on this.
 printf '%s\n' 'created A' 'held A x/p' 'destroyed A' 'freed A x/p' 'held A x/q' 'freed A x/q' 'created A' 'held A x/r' \
   'held A x/s' >"$work/wrong.json.journal"
 [ "$(taken_devices wrong | wc -l)" -eq 3 ] || fail "the journal's check does not work: $(taken_devices wrong)"

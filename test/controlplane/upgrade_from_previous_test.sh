@@ -57,7 +57,7 @@ database_of() {
   [ -z "$missing" ] || fail "the database lost pods with the $1 version: $missing"
   say "  the $1 version serves the database: $(wc -l <"$work/known") pods"
 }
-# Pods that came and went while no operator led are known to nobody.
+# No component knows pods that came and went while no operator led.
 mark() { marked=$(wc -l <"$work/churn/log"); }
 # reported: all pods that came and started since the mark are in the database.
 reported() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The program for arm64, cross-compiled: it is hardened as the other is, starts, and decides as this
-# machine's does, in an emulator. What an ARM host alone shows (weakly ordered memory) is not seen here.
+# machine's does, in an emulator. Effects of a real ARM host (weakly ordered memory) do not show here.
 #
 #   arm64_test.sh NOS_OF_ARM64 SYSROOT NOS     skips without Debian's qemu-user-static
 set -euo pipefail

@@ -236,7 +236,7 @@ grep -q "1 of the 2 pods that are placed together are there" "$work/out" ||
 refuse 2 "pod default/nope not found" "$nos" explain pod default/nope "${dump[@]}"
 refuse 2 "'a/b/c' is neither NAME nor NAMESPACE/NAME" "$nos" explain pod a/b/c "${dump[@]}"
 refuse 2 "give the namespace once" "$nos" explain default/big -n default "${dump[@]}"
-# As kubectl names pods: with or without the kind and the namespace.
+# Names of pods like those of kubectl: with or without the kind and the namespace.
 call 0 "$nos" explain pod default/big "${dump[@]}"
 cp "$work/out" "$work/big"
 for words in "big" "default/big" "pod big" "pods big" "po/big" "big -n default" "pod/big -n default"; do

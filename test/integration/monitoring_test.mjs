@@ -42,7 +42,7 @@ function checkNames(where, expr) {
   const names = metricsOf(expr)
   if (names.length === 0) fail(`${where}: no metric in ${expr}`)
   for (const name of names) {
-    if (!known.has(name) && !foreign.has(name)) fail(`${where}: nobody exports ${name}: ${expr}`)
+    if (!known.has(name) && !foreign.has(name)) fail(`${where}: no component exports ${name}: ${expr}`)
   }
 }
 

@@ -65,7 +65,7 @@ for one in $(comm -13 <(echo "$known") <(uniq <<<"$paragraphs")); do
   fail "$page explains $one, which nothing gives as a reason"
 done
 
-# A paragraph without a meaning or without something to do helps nobody.
+# A paragraph without a meaning or without an action helps no reader.
 awk '
   function judge() { if (name != "" && (text !~ /\*\*Means:\*\*/ || text !~ /\*\*Do:\*\*|what to do/)) print name }
   /^#+ / { judge(); name = text = "" }

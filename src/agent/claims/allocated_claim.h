@@ -23,7 +23,7 @@ struct AllocatedClaim {
   std::string pod_claim{};
 };
 
-// Anybody may write claims: unknown devices are kept by name, and fail when they are made.
+// Any user may write claims: unknown devices are kept by name, and fail when they are made.
 AllocatedClaim AllocationOn(const std::string& pool, const dra::ResourceClaim& claim);
 // For a cache of claims: those that do not concern the pool keep only their key.
 Status ReadAllocatedClaim(const std::string& pool, JsonSource json, AllocatedClaim& to);

@@ -284,8 +284,8 @@ Result<DeviceWork> ClaimDriver::WorkFor(const std::string& uid, const ClaimedDev
       AddClaimed({held}, work);
     }
   }
-  // Claims without a pod on this node so far. A device of theirs that overlaps is a mistake of
-  // schedulers: whoever is prepared first has it.
+  // Claims without a pod on this node so far. If one of their devices overlaps, a scheduler made a
+  // mistake: the claim that is prepared first has it.
   for (const auto& [other, claim] : allocated_) {
     if (prepared_.contains(other)) continue;
     for (const ClaimedDevice& held : claim.devices) {
@@ -453,7 +453,8 @@ Status ClaimDriver::WriteMetadataSpec() const {
   return device::WriteCdiSpec(options_.cdi_folder, spec);
 }
 
-// REQUIRES: the device is known. As announced, and what a container sees of the instance.
+// The announced attributes, and the UUID of the instance as a container sees it. REQUIRES: the
+// device is known.
 JsonObject ClaimDriver::AttributesOf(const ClaimedDevice& device) const {
   const dra::DriverDevice& known = *devices_.Find(device.device);
   JsonObject attributes = dra::AttributesOf(devices_.gpus().at(known.gpu), {}, known);
@@ -480,7 +481,7 @@ void ClaimDriver::Unprepare(const kubelet::ClaimReference& claim, Unprepared don
       next.erase(claim.uid);
       status = WriteCheckpoint(options_.checkpoint, next);
       if (status.ok()) prepared_ = std::move(next);
-      // A device that nobody names any more does no harm.
+      // A device in the specification that no claim names any more does no harm.
       if (status.ok()) (void)WriteSpec();
       if (status.ok()) RemoveMetadata(options_.metadata_folder, ended);
     }

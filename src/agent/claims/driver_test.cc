@@ -407,7 +407,7 @@ TEST_F(ClaimMetadataTest, DescribesTheInstanceThatExists) {
   EXPECT_EQ(ReadFile(FileOf("a")).value_or(""), after);
 }
 
-// Anybody may annotate a claim of his own.
+// Users may annotate their own claims.
 TEST_F(ClaimMetadataTest, TakesNoPathFromAnAnnotation) {
   AllocateFromTemplate("a", "../../../etc");
   ASSERT_EQ(Prepare("a"), "ok");

@@ -260,7 +260,7 @@ void ClaimService::FollowFaults(Time now) {
   faults_.Follow(std::move(conditions), driver_, gpus_, now);
 }
 
-// While the node is left or not decided about, nobody else has read the GPUs.
+// While the node is left or not decided about, no other part of the agent has read the GPUs.
 void ClaimService::PublishHealth(Time now, bool gpus_are_read) {
   if (faults_.NextPublication() > now) return;
   if (!gpus_are_read) (void)ReadGpus();

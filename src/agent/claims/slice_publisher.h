@@ -15,7 +15,7 @@ class SlicePublisher {
  public:
   // Level-triggered: compares with what is stored, from any state. Errors: kUnimplemented (the API
   // server drops counters, so that devices which overlap would be given away twice: nothing is
-  // published), kConflict (somebody else wrote: call again), and those of the client.
+  // published), kConflict (another client wrote: call again), and those of the client.
   Status Publish(kube::Client& client, const dra::NodeOfDriver& node,
                  const std::vector<dra::GpuOfDriver>& gpus);
   // Removes all slices of the node.

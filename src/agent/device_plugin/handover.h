@@ -39,10 +39,10 @@ std::optional<bool> ReadsCdi(const std::string& runtime, const std::vector<std::
 // "": container runtime and kubelet read them. Sources as for ChooseHandover.
 std::string WhyNoCdi(const HandoverFacts& facts);
 
-// Chooses a way in which containers get their devices. Where the runtime's configuration is not
-// known, only what is on by default counts: specifications of other programs do not show that the
-// runtime reads them. Sources: containerd 2.0 release notes, CRI-O 1.28; KEP-4009, by which
-// kubelets pass on CDI names of device plugins from 1.29 on.
+// Chooses a way in which containers get their devices. If the runtime's configuration is not known,
+// its defaults count: specifications of other programs do not show that the runtime reads them.
+// Sources: containerd 2.0 release notes, CRI-O 1.28; KEP-4009, by which kubelets pass on CDI names
+// of device plugins from 1.29 on.
 HandoverChoice ChooseHandover(const HandoverFacts& facts);
 
 }  // namespace nos::agent

@@ -141,7 +141,7 @@ Holders RememberedOfPods(const NodeDevices& devices, const Holders& seen, const 
   return remembered;
 }
 
-// Devices that nobody has, as far as is known, and that running init containers may have.
+// Devices that have no known holder, and that running init containers may have.
 Holders HoldersAssumed(const Holders& known, const Alive& pods,
                        const std::map<std::string, std::string>& resources) {
   Holders assumed;

@@ -53,8 +53,9 @@ struct DepartedPods {
 // A pod that was deleted before it ended, with force for example, keeps its devices too: its
 // containers run for up to its grace period, although the kubelet lists the devices as free at once
 // (1.34.2, pkg/kubelet/kubelet_pods.go, GetActivePods). They stay held while a process is in the
-// pod's cgroup, or until the grace period is over, and are free once the cgroup is gone. So does a
-// pod that was deleted before the API server's watch had shown it: only the kubelet named it.
+// pod's cgroup, or until the grace period is over, and are free once the cgroup is gone. The same
+// holds for a pod that was deleted before the API server's watch had shown it: only the kubelet
+// named it.
 // `seen`: the last result of RestoreHolders; `pods`: the pods bound to the node.
 Holders RestoreHolders(NodeDevices& devices, const Holders& seen,
                        std::span<const std::shared_ptr<const cluster::Pod>> pods,

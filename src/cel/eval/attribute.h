@@ -54,7 +54,7 @@ class AttributeNode final : public Node {
 
   const std::shared_ptr<Attribute>& attribute() const { return attribute_; }
   void Add(const Qualifier& qualifier) { attribute_->Add(qualifier); }
-  // The last qualifier is that of has().
+  // Makes the last qualifier the one that has() tests.
   void TestOnly() { test_only_ = true; }
 
  private:

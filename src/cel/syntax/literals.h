@@ -14,8 +14,8 @@ std::optional<std::string> Unquote(std::string_view token, bool bytes);
 // "-12" or "0x1f"; none beyond 64 bits.
 std::optional<int64_t> ParseIntLiteral(std::string_view digits, bool negative);
 std::optional<uint64_t> ParseUintLiteral(std::string_view digits);
-// Reads numbers like Go: also "inf", "0x1p-2" and "1_000". None if the text is no number or too
-// large.
+// Reads numbers like Go: also "inf", "0x1p-2" and "1_000". Nullopt if the text is no number or
+// the number is too large.
 std::optional<double> ParseDouble(std::string_view text);
 
 }  // namespace nos::cel

@@ -1,7 +1,7 @@
 // Authenticates readers of telemetry and determines which objects they may see, by asking the
 // cluster's API server: TokenReview for the user of a bearer token, reader_rights.h for its rights.
-// A token for this server's audience is of no use at the API server, so that nobody can act with it
-// who takes it from here.
+// A token for this server's audience is of no use at the API server, so an intruder here cannot act
+// with it.
 //
 //   ReaderAccess access(transport, clock, [&] { return NamespacesOf(recorder); }, {});
 //   NOS_ASSIGN(const telemetryserver::Reader reader, access.Of(request, address));

@@ -91,7 +91,7 @@ TEST_F(ReaderAccessTest, RejectsMissingAndUnknownTokens) {
   EXPECT_EQ(asked_, 1) << "guesses cause no requests to the API server";
 }
 
-// Such a token is worth nothing to whoever breaks into this server.
+// Such a token is worth nothing to an intruder in this server.
 TEST_F(ReaderAccessTest, TokenForThisServerReadsAndDoesNotAct) {
   const auto reader = Of("Bearer " + TokenFor("nos-telemetry-readers"));
   ASSERT_TRUE(reader.ok()) << reader.status().ToString();

@@ -1,8 +1,8 @@
 // Authenticates reporters of telemetry by the tokens of their service accounts, which the cluster's
-// API server reviews. The tokens are for this server alone (their audience), so that nobody who
-// reads a report's token can use it at the API server, and the reverse. An account of nodes
-// delivers only as the node to which the kubelet has bound the token: a stolen node reports for
-// itself alone.
+// API server reviews. The tokens are for this server alone (their audience), so a token
+// read from a report is of no use at the API server, and the reverse. An account of nodes delivers
+// only as the node to which the kubelet has bound the token: a stolen node reports for itself
+// alone.
 //
 //   ReporterAccess access(transport, clock, {.accounts = {"nos/nos-operator"},
 //                                            .node_accounts = {"nos/nos-mig-agent"},

@@ -4,7 +4,7 @@
 //   const Audit audit = MakeAudit(objects, catalogue, frameworks, out_of_time);
 //   std::cout << ToText(audit, 100);
 //
-// Pods keep their requests and constraints. Nothing is moved on a real cluster: the answer says
+// Pods keep their requests and constraints. It moves no pod of a real cluster: the answer says
 // what fits, not how to get there without restarts. Pure, except for `out_of_time`.
 #pragma once
 

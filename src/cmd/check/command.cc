@@ -73,7 +73,7 @@ class TrialFolder {
   std::string path_;
 };
 
-// That of the driver whose files were found, else any that the loader finds.
+// The library of the driver whose files were found, else any that the loader finds.
 std::string CudaLibraryOf(const CheckFlags& flags, const Machine& machine) {
   constexpr const char* kName = "libcuda.so.1";
   const std::string found =

@@ -5,7 +5,7 @@
 //
 // Each check has a name and returns its problem. An answer lists the names of all checks, one per
 // line, with status 200 if all pass and 503 otherwise. Problems are logged when they change:
-// anybody may ask for the answer, and they name inner addresses.
+// every client may ask for the answer, and they name inner addresses.
 #pragma once
 
 #include <functional>
@@ -36,9 +36,9 @@ struct MetricsFlags {
 
 // How /metrics is protected.
 struct MetricsSecurity {
-  // Null: anybody may read it, without TLS. Else it is served at the metrics address only.
+  // Null: every client may read it, without TLS. Else it is served at the metrics address only.
   std::unique_ptr<MetricsAccess> access{};
-  // Empty: a certificate that nobody vouches for.
+  // Empty: a self-signed certificate.
   std::string certificate_file{}, key_file{};
 
   static MetricsSecurity Of(const MetricsFlags& flags, const kube::ConnectionConfig& connection);

@@ -143,7 +143,7 @@ std::string ProblemOf(const MemoryProbe& probe, int64_t limit_mib) {
     return fmt::format("it could use {} MiB of GPU memory, more than its {} MiB",
                        probe.allocated_mib, limit_mib);
   }
-  // The rest is the context's.
+  // The CUDA context takes the rest.
   if (probe.allocated_mib < limit_mib / 4) {
     return fmt::format("it could use {} MiB of GPU memory, less than a quarter of its {} MiB",
                        probe.allocated_mib, limit_mib);

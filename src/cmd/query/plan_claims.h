@@ -1,5 +1,6 @@
-// Where the schedulers would place pending pods with ResourceClaims, one after the other: for nos
-// plan. The planner partitions no GPU for them, as their driver creates what is allocated.
+// Finds the nodes on which the schedulers would place pending pods with ResourceClaims, one after
+// the other, for nos plan. The planner partitions no GPU for them, as their driver creates what is
+// allocated.
 #pragma once
 
 #include <functional>

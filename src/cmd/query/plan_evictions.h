@@ -1,6 +1,6 @@
 // Pods without a place in a plan for which their schedulers would evict other pods. The planner
-// takes running pods as they are; whom a scheduler evicts by priority or quota is asked here, as in
-// nos explain.
+// takes running pods as they are; this code asks which pods a scheduler evicts by priority or
+// quota, like nos explain.
 #pragma once
 
 #include <functional>

@@ -15,7 +15,7 @@
 namespace nos::cmd {
 namespace {
 
-// Pending for longer than this needs somebody's attention.
+// A pod that is pending for longer than this needs attention.
 constexpr Duration kLongWait = std::chrono::minutes(10);
 
 std::string Counted(size_t count, std::string_view what) {

@@ -23,7 +23,7 @@ constexpr Duration kMeasureEvery = std::chrono::seconds(10);
 constexpr size_t kNodesAtOnce = 200;  // each node is measured less often beyond this
 constexpr size_t kMaxBatches = 10'000;
 
-// Round numbers, so that nobody takes them for an offer.
+// Round numbers, so that readers do not take them for an offer.
 telemetryserver::PriceList ExamplePrices() {
   constexpr telemetryserver::Micros kUnit = telemetryserver::kMicrosPerUnit;
   return {"USD",

@@ -88,7 +88,7 @@ class Reporter {
   Time next_ = clock_.Now() + kReportEvery;
 };
 
-// A file in a folder of its own, which nobody else can read, removed at the end.
+// A file in a folder of its own, which only this user can read; removed at the end.
 class PassingFile {
  public:
   PassingFile() {

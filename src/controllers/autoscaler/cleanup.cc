@@ -39,7 +39,7 @@ std::optional<JsonArray> OtherConditions(const Json& node) {
   return others;
 }
 
-// True if nos has cordoned the node, and nobody else had before.
+// True if nos has cordoned the node, and it was not cordoned before.
 bool IsCordonedByNos(const cluster::Node& node) {
   const auto removal = RemovalOf(node);
   const auto moves = MovesAwayOf(node);

@@ -194,7 +194,7 @@ class AutoscalerTest : public ::testing::Test {
   std::string Ready(const std::string& pool) {
     return Condition(*api_.Find("nodepools", pool), kPoolReady);
   }
-  // What Ready returns for a pool whose nodes did not arrive.
+  // The result of Ready for a pool whose nodes did not arrive.
   std::string NotDelivered(const std::string& pool, const std::string& why) {
     return fmt::format(
         "False NotDelivered: Pausing requests for Nodes until {}: requested Nodes did not arrive; "

@@ -105,7 +105,7 @@ std::set<int> PodMover::StartPlannedMoves(const ScalingCycle& cycle,
       return closed.contains(move.to) || closed.contains(move.from) || targets.contains(move.from);
     });
     if (crosses) {
-      // It is next after the moves that it conflicts with.
+      // The pod gets its turn after the moves that conflict with its own.
       if (!failed && Awaits(pod, cycle.now)) served_pods.insert(pod_moves.pod);
       continue;
     }

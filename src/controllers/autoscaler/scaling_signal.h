@@ -31,7 +31,7 @@ struct SignalConfig {
   std::string priority_class;               // of the demand pods; "": the cluster's default
   bool provisioning_requests = true;        // the cluster has the API and nos may create them
   std::vector<std::string> pull_secrets{};  // imagePullSecrets of the demand pods
-  // Namespace in which an earlier version kept demand objects. Those that are left there are
+  // Namespace in which an earlier version kept demand objects. Objects left there are
   // deleted. Empty or `ns`: none.
   std::string former_ns{};
 };

@@ -22,7 +22,7 @@ class SignalPublisher {
   SignalPublisher(const AutoscalerConfig& config, ScalingEvents& events, DecisionSchedule& schedule)
       : config_(config), events_(events), schedule_(schedule), signal_(config.signal) {}
 
-  // Failures are logged. Those that a retry does not resolve are also kept in the pool's memory.
+  // Failures are logged. Failures that a retry does not resolve are also kept in the pool's memory.
   void Publish(const ScalingCycle& cycle, const ObservedCluster& cluster);
 
  private:

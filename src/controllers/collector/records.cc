@@ -46,7 +46,7 @@ JsonObject RequestsRecord(const cluster::Pod& pod, const dra::DeviceCounts& devi
   return record;
 }
 
-// Adds what the claim requests. Where a request has alternatives, this is the first one.
+// Adds what the claim requests. The first alternative counts if a request has several.
 void AddRequests(const dra::ResourceClaim& claim, dra::DeviceCounts& to) {
   for (const dra::DeviceRequest& request : claim.requests) {
     const dra::ExactRequest* wanted = request.exactly ? &*request.exactly : nullptr;

@@ -190,8 +190,8 @@ class Borrowers {
 // Admits pods one after the other. All members of a gang are admitted at the turn of its first one.
 class Admission {
  public:
-  // The pods that a round may admit. kGuaranteedFirst: those that min covers, but for those that a
-  // nominated borrower of the same quota precedes.
+  // The pods that a round may admit. kGuaranteedFirst: pods that min covers, except pods that a
+  // nominated borrower of the same quota precedes. kGuaranteed: all pods that min covers.
   enum class Round { kGuaranteedFirst, kGuaranteed, kAll };
 
   // `charged`: the pods that have a quota, by index in the list of pods. `promised`: borrowers that
@@ -383,7 +383,7 @@ std::vector<std::string> FindReservationsBeyondQuota(
   const std::vector<Charged> shares = use.AddGuaranteed(nominated);
   Borrowers borrowers;
   for (const Charged& share : shares) borrowers.Add(share);
-  // Nodes on which capacity is reclaimed for pods that min covers: nobody borrows it.
+  // Nodes on which capacity is reclaimed for pods that min covers: no pod borrows it.
   std::set<std::string, std::less<>> reclaimed;
   for (const Charged& each : nominated) {
     if (std::ranges::find(shares, each.pod, &Charged::pod) != shares.end()) continue;

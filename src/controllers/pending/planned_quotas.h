@@ -39,8 +39,8 @@ struct QuotaAdmission {
 // refused as a whole. A refused gang stays in `ganged` with the refusal as its problem. Guaranteed
 // requests come before borrowed ones, except behind a nominated pod of the same quota and of higher
 // priority. Within each, nominated pods come first, then others by priority and age. Pods in
-// `last`, given by key, come after all others. `snapshot` holds running
-// pods and slice reservations, `pods` all pods.
+// `last`, given by key, come after all others. `snapshot` holds running pods and slice
+// reservations, `pods` all pods.
 QuotaAdmission AdmitByQuota(GangedPods& ganged,
                             const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
                             const cluster::ClusterSnapshot& snapshot,
@@ -49,9 +49,9 @@ QuotaAdmission AdmitByQuota(GangedPods& ganged,
                             const std::set<std::string>& last);
 
 // Keys of pods whose slice reservations exceed their quotas once nominated pods are counted. Their
-// schedulers would refuse them, because nominated pods have the first right to the quota. The same
-// for reservations of pods that borrow, on nodes for which a pod is nominated that min covers.
-// `snapshot` holds running pods.
+// schedulers would refuse them, because nominated pods have the first right to the quota. The
+// keys include pods that borrow and have reservations on nodes for which a pod that min covers is
+// nominated. `snapshot` holds running pods.
 std::vector<std::string> FindReservationsBeyondQuota(
     const SliceReservations& reservations,
     const std::vector<std::shared_ptr<const cluster::Pod>>& pods,

@@ -39,7 +39,7 @@ void ReadMark(const std::shared_ptr<const cluster::Node>& node, MovingScene& sce
   if (Enter(scene, id) != nullptr) marked[id].push_back({node, *std::move(removal)});
 }
 
-// Believes the node that the placeholders name, because nobody but this program writes these.
+// Believes the node that the placeholders name, because only this program writes these.
 // Without placeholders: the first by name.
 void EnterMarked(std::vector<Marked>& marked, Moving& moving, MovingScene& scene) {
   auto one = marked.begin();

@@ -21,7 +21,7 @@ bool IsUncertain(const Status& status) {
   return status.code() == Code::kDeadline || status.code() == Code::kUnavailable;
 }
 
-// Where the API server keeps the object that the request wrote.
+// The path of the object that the request wrote.
 std::string PathOfWritten(const kube::ApiRequest& write, const Json& answer) {
   if (write.method != "POST") return write.path;
   return fmt::format("{}/{}", write.path, FindString(answer, "metadata", "name"));

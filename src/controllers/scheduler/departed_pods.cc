@@ -64,8 +64,8 @@ cluster::ResourceVector Unreported(const cluster::Pod& pod,
   return held;
 }
 
-// Counts like a pod that a preemption is ending: nobody evicts it, and a pod that is nominated for
-// its place waits.
+// The stand-in counts like a pod that a preemption is ending: no pod preempts it, and a pod that is
+// nominated for its place waits.
 DepartedPods::Pod MakeStandIn(const cluster::Pod& pod, const cluster::ResourceVector& held,
                               Time now) {
   auto stand_in = std::make_shared<cluster::Pod>();

@@ -75,10 +75,10 @@ class GangPlacer {
   // refusals of the other attempts are appended to its own.
   void TryFurther(const PendingGang& gang, Placement& tried, Time now);
   void TryRefused(const PendingGang& gang, PlaceOne place, Placement& tried);
-  // As TryFurther. Tries the gang again with later alternatives of claims (firstAvailable): the
+  // Like TryFurther. Tries the gang again with later alternatives of claims (firstAvailable): the
   // first members may have taken a large device of which all could have had a part.
   void TryAlternatives(const PendingGang& gang, PlaceOne place, Placement& best);
-  // As TryFurther. Tries the members in other orders: the first ones may have taken devices which
+  // Like TryFurther. Tries the members in other orders: the first ones may have taken devices which
   // are the only ones that serve others.
   void TryOrders(const PendingGang& gang, PlaceOne place, Placement& best);
   // Releases the best attempt so far and tries these members in this order.

@@ -77,7 +77,7 @@ std::string FollowLinks(const fs::path& root, fs::path path) {
   return "";
 }
 
-// Where this process sees the host's "/dev/nvidia0".
+// The path by which this process sees the host's "/dev/nvidia0".
 fs::path OnThisSide(const std::string& path, const HostFolders& host) {
   return fs::path(host.dev) / fs::path(path).lexically_relative("/dev");
 }

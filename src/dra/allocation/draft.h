@@ -30,7 +30,7 @@ class Draft {
   enum class Answer { kYes, kNo, kConstraint, kFault };
   Answer Take(size_t claim, const PreparedRequest& request, uint32_t device);
   void Undo();
-  // True if somebody has the device, so that the request cannot have it too.
+  // True if a claim has the device, so that the request cannot have it too.
   bool IsInUse(size_t claim, const PreparedRequest& request, uint32_t device) const;
   // True if the device is free for the request beside the choices so far; constraints and capacity
   // are not considered.

@@ -13,7 +13,7 @@ namespace nos::dra {
 namespace {
 
 constexpr int64_t kMaxGb = 1'000'000;
-constexpr size_t kMaxClaims = 4096;  // remembered; anybody may write claims
+constexpr size_t kMaxClaims = 4096;  // remembered; any user may write claims
 
 // Whole GPUs are the largest.
 int64_t SizeOf(std::string_view resource) {

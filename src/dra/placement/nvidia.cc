@@ -8,7 +8,7 @@
 namespace nos::dra {
 namespace {
 
-// Anybody who may write ResourceSlices may name products.
+// Any account that may write ResourceSlices may name products.
 constexpr size_t kMaxProducts = 256;
 
 // The attributes that are read. Names may be written with the driver's domain.

@@ -4,7 +4,7 @@
 // and start of an instance ("gpu-0-mig-1g10gb-19-6": profile id 19, start slot 6). Attributes: type
 // (gpu or mig), uuid or parentUUID, productName, profile. No attribute has the start, so the name
 // is read. Devices that claims share (dra/gpu_slices.h) are the GPU or the instance that is shared.
-// Anybody who may write ResourceSlices chooses all of these texts.
+// Any account that may write ResourceSlices chooses all of these texts.
 #pragma once
 
 #include <memory>

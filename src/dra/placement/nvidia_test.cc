@@ -88,7 +88,7 @@ TEST(GpuReaderTest, IgnoresOtherDevices) {
   EXPECT_EQ(Read(Mig("gpu-0-mig-3g40gb-9-4", "3g.40gb", "Tesla T4")), "none");
 }
 
-// Anybody may publish any number of products.
+// Any driver may publish any number of products.
 TEST(GpuReaderTest, ReadsManyProducts) {
   GpuReader reader(gpu::Catalogue::Builtin());
   for (int i = 0; i < 1000; ++i) {

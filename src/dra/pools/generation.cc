@@ -9,7 +9,7 @@
 namespace nos::dra {
 namespace {
 
-// Selectors of claims are remembered too, and anybody may write claims.
+// Selectors of claims are remembered too, and any user may write claims.
 constexpr size_t kMaxMemos = 256;
 
 struct ContentHash {

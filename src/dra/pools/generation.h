@@ -62,7 +62,7 @@ class Generation {
   // Why no device may be used; "" if they may.
   const std::string& problem() const { return problem_; }
 
-  // Whether all expressions of a selector hold for a device, evaluated in order.
+  // The answer of all expressions of a selector for a device, evaluated in order.
   enum class Answer : uint8_t { kUnknown, kNo, kYes, kError };
   // `key` identifies the expressions.
   Answer Matches(const Name& key, const std::vector<std::string>& selectors, uint32_t device,

@@ -35,7 +35,7 @@ class NodeView {
   bool optional_node_operations = false;
   // Sorted by driver and pool; pools with binding conditions come last.
   std::vector<PoolView> pools;
-  // Of usable pools: by pool, slice name, and place in the slice.
+  // Devices of usable pools: by pool, slice name, and place in the slice.
   std::vector<ViewDevice> devices;
 
   const PoolDevice& Find(const ViewDevice& device) const {

@@ -207,7 +207,7 @@ TEST_F(LeastLossTest, TiesAreForMoreInstances) {
   EXPECT_LT(three.tie, one.tie);
 }
 
-// Texts of slices are anybody's.
+// Any driver may write any text into its slices.
 TEST_F(LeastLossTest, LeavesUnknownDevicesInTheirOrder) {
   PutGpu(0, "NVIDIA Q9000");
   EXPECT_EQ(Take("1g.5gb"), "gpu-0-mig-1g5gb-9-0") << "no such product";

@@ -40,7 +40,7 @@ int AlternativesOf(const std::vector<Pick>& picks, const std::vector<PreparedCla
   return sum;
 }
 
-// `measures` computes the loss; null: nobody asks.
+// `measures` computes the loss; null: no caller needs it.
 AllocationOutcome Run(const Inventory& inventory, const std::vector<PreparedClaim>& claims,
                       const NodeView& view, const AllocationOptions& options,
                       const DeviceRanking* measures) {

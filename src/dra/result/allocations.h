@@ -1,4 +1,4 @@
-// What is written into status.allocation of the claims for the devices that a search has chosen.
+// The values of status.allocation of claims, for the devices that a search has chosen.
 #pragma once
 
 #include <vector>

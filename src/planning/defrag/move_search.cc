@@ -185,7 +185,7 @@ class MoveSearch {
     }
   }
 
-  // A set without targets has none together with more pods.
+  // If a set of pods has no targets, larger sets that contain it have none either.
   static bool IsStuck(const Place& place, const PodSubset& set) {
     return std::ranges::any_of(
         place.stuck, [&](const PodSubset& stuck) { return std::ranges::includes(set, stuck); });

@@ -231,7 +231,7 @@ const Situation kSituations[] = {
 
 class AgreementTest : public ::testing::TestWithParam<Situation> {};
 
-// As far as the planner counts nodes.
+// The reasons for which the planner counts nodes, too.
 std::vector<scheduling::Reason> ReasonsOf(const scheduling::Explanation& why) {
   std::vector<scheduling::Reason> reasons;
   if (why.impossible) reasons.push_back(*why.impossible);

@@ -142,7 +142,7 @@ bool Apply(const std::string& remedy, cluster::Node& node, cluster::Pod& pod) {
   if (let) pod.node_selector.clear();
   const bool wait = remedy.find("wait for the end of ") != std::string::npos;
   const bool room = remedy.find("free ") != std::string::npos;
-  if (remedy.find(" nvidia.com/mig-") != std::string::npos) {  // that nobody known uses
+  if (remedy.find(" nvidia.com/mig-") != std::string::npos) {  // that no known pod uses
     node.meta.annotations["nos.nebuly.com/status-layout-0"] = "";
   }
   if (wait || remedy.find(" cpu") != std::string::npos) {

@@ -258,7 +258,7 @@ TEST_F(SameRemedyTest, GangOfPodWithSeveralSharesRequestsOne) {
   ExpectBoth(remedies::kRequestOneShare);
 }
 
-// Random clusters of up to three nodes with one pending pod, which preempts nobody.
+// Random clusters of up to three nodes with one pending pod, which preempts no pod.
 class RandomCluster {
  public:
   explicit RandomCluster(uint64_t seed) : random_(seed) {

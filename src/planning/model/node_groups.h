@@ -16,9 +16,9 @@ struct NodeGroup {
   std::map<GpuStateId, std::vector<int>> gpus;
 };
 
-// One node per group if there are few nodes. Otherwise nodes that are equal in all respects, if
-// that gives few groups; otherwise nodes that the same of these pods may use; otherwise all nodes
-// together. Nodes that no pod of the classes may use are left out.
+// Chooses the first grouping with few groups: each node alone; nodes that are equal in all
+// respects; nodes that the same of these pod classes may use; all nodes together. Nodes that no pod
+// of the classes may use are left out.
 std::vector<NodeGroup> MakePools(const Problem& problem, GpuStates& states,
                                  const std::vector<int>& classes);
 

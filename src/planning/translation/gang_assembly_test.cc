@@ -169,8 +169,8 @@ struct DrawnPod {
 struct Drawn {
   std::vector<DrawnNode> nodes;
   std::vector<DrawnPod> pods;
-  // All near each other; all near a leader that may run anywhere; one per node; spread evenly over
-  // zones.
+  // near: all pods are near each other; led: all are near a leader that may run anywhere; apart:
+  // one pod per node; even: spread evenly over zones.
   bool near = false, led = false, apart = false, even = false;
 };
 

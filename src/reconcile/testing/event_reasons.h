@@ -1,4 +1,4 @@
-// What Events say in fields, for tests that do not depend on sentences.
+// The fields of Events, for tests that do not depend on sentences.
 #pragma once
 
 #include <string>

@@ -39,10 +39,10 @@ cluster::NodeGpus WithoutLeavers(const cluster::NodeInfo& node) {
   return gpus;
 }
 
-// Binds the pod to the node, with the instances that are to be created for it there, if none of its
-// profile is free. Without them an instance of another profile, in place of which they would be
-// created, would count as free. Returns whether there is room for these only in place of pods that
-// leave, or after the node's present plan. REQUIRES: the node exists.
+// Binds the pod to the node. If no instance of its profile is free, the pod gets the instances that
+// are to be created for it there: without them the instances that they replace would count as free.
+// Returns true if these have room only in place of pods that leave, or after the node's present
+// plan. REQUIRES: the node exists.
 bool BindWithInstances(const PodPtr& pod, const std::string& name,
                        cluster::ClusterSnapshot& snapshot) {
   const cluster::NodeInfo& node = *snapshot.Find(name);
@@ -74,7 +74,8 @@ bool BindWithInstances(const PodPtr& pod, const std::string& name,
 }
 
 // True if the pod would get an instance for this resource from a GPU that others wait for, or if
-// the kubelet might choose one of there. `later`: the GPUs once the others have their instances.
+// the kubelet might choose one of such a GPU. `later`: the GPUs once the others have their
+// instances.
 bool MayTakeFromAwaited(cluster::ResourceId id, const std::vector<cluster::Gpu>& now,
                         const std::vector<cluster::Gpu>& later) {
   bool some_free = false;

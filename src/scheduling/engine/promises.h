@@ -6,9 +6,9 @@
 // Nominations on other nodes are ignored.
 //
 // A nominated pod that needs another layout of a GPU counts with the instances of that layout, as
-// far as they fit beside the instances in use. Those of pods that leave the node, or have left it,
-// do not count as in use, although the agent still reports them: other pods would take them one by
-// one before the nominated pod has room.
+// far as they fit beside the instances in use. Instances of pods that leave the node, or have
+// left it, do not count as in use, although the agent still reports them: other pods would take
+// them one by one before the nominated pod has room.
 //
 // Pure functions.
 #pragma once
@@ -36,11 +36,11 @@ SnapshotWithCycle WithOthers(const Framework& framework, const cluster::ClusterS
                              const Cycle& cycle, const cluster::Pod& pod, Pods others,
                              const cluster::NodeInfo& node);
 
-// The reason if the pod, which fits both with and without other pods, might still take their room.
-// It might take an instance in place of which one is to be created for them: kubelets choose any
-// free instance of the profile. And while they wait for pods that leave, any instance of a GPU that
-// is to serve them may be in the way: which one serves whom changes as pods leave, so a pod that
-// came meanwhile might be evicted at once. `with`: the node with the others.
+// Returns the reason if the pod, which fits both with and without the other pods, might still take
+// their room. It might take an instance that is to be replaced by one for them, because kubelets
+// choose any free instance of the profile. While the others wait for pods that leave, any instance
+// of a GPU that is to serve them may be in the way: the instance that serves a pod changes as pods
+// leave, so a pod that came meanwhile might be evicted at once. `with`: the node with the others.
 std::optional<Verdict> WhyHeldForOthers(const cluster::Pod& pod, const cluster::NodeInfo& node,
                                         const SnapshotWithCycle& with);
 

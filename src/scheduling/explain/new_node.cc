@@ -1,4 +1,4 @@
-// What a new node must have for a pod that no existing node can hold.
+// Finds what a new node must have for a pod that no existing node can hold.
 #include <fmt/core.h>
 
 #include <algorithm>

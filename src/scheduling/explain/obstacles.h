@@ -33,7 +33,7 @@ class Obstacles {
   bool GiveWay() const { return give_way_; }
   // Missing slices, if the first filter that refuses the pod names them.
   std::vector<const Explanation::Lack*> FirstSlices() const;
-  // Slices are missing, of which the node has none because nobody partitions its GPUs.
+  // The node has none of the missing slices, because no component partitions its GPUs.
   bool NeedsOptIn() const { return needs_opt_in_; }
   bool LacksOnlySlices() const;
   // Sort key, nearest node first: node is down, resources it can never offer, number of obstacles,

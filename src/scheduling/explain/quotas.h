@@ -1,4 +1,4 @@
-// What the quotas of the cluster allow a pending pod. Internal to explanations.
+// Finds what the quotas of the cluster allow a pending pod. Internal to explanations.
 //
 // Pure functions.
 #pragma once

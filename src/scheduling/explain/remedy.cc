@@ -204,7 +204,7 @@ bool HoldsWhenEmpty(const cluster::NodeInfo& node, const cluster::Pod& pod) {
   return cluster::CanProvide(empty, cluster::RequestsOf(pod));
 }
 
-// If only slices are missing, and nobody can make room for them by ending pods.
+// The remedy if only slices are missing, and the end of pods would not make room for them.
 std::optional<Remedy> ForSlicesOf(const Nearest& nearest, const ExplainInput& input) {
   const cluster::NodeInfo& node = *input.snapshot.Find(nearest.node);
   const bool only_slices = std::ranges::all_of(nearest.lacks, &Lack::slice);

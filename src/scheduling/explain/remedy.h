@@ -17,8 +17,8 @@ struct Liftable {
 
 // Another component may have partitioned GPUs that the catalogue does not know.
 enum class Advertised { kLeftOut, kCounted };
-// The slices that the pod requests, without those of which a node advertises enough or with them,
-// and the GPU models that the cluster has or the catalogue knows.
+// The slices that the pod requests, and the GPU models that the cluster has or the catalogue knows.
+// kLeftOut: without slices of which a node advertises enough.
 SliceDemand DemandOf(const ExplainInput& input, Advertised advertised = Advertised::kLeftOut);
 
 // A container requests several shares, and no node offers them that another component shares.

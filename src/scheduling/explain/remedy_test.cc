@@ -128,7 +128,7 @@ TEST(ExplainRemedyTest, EvictsNothingWhileAgentHasYetToReportFreeInstances) {
   EXPECT_EQ(why.awaits_agent, "a");
 }
 
-// Nothing that could end is in use on the node.
+// No pod that could end uses the node.
 TEST(ExplainRemedyTest, FreesNothingOnGpusThatAreOnlyNotPartitionedNow) {
   Node node = NodeOf("g", {{"cpu", "8"}},
                      {{"nos.nebuly.com/gpu-partitioning", "mig"},

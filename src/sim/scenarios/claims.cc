@@ -25,7 +25,7 @@ kube::Resource ResourceOf(const std::string& kind) {
   return {"resource.k8s.io", "v1", "devicetaintrules", kind, false};
 }
 
-// Of "NS/NAME", or of "NAME" in namespace "default".
+// The parts of "NS/NAME", or of "NAME" in namespace "default".
 struct Named {
   std::string ns, name;
 };

@@ -111,8 +111,8 @@ struct ExpectAnnotation {
 struct ExpectClaim {
   std::string claim, outcome;  // allocated pending gone device
   std::string node;            // of `allocated`; empty: any
-  // Of `device`: the devices of all these claims, "node/device"; a '*' at the end stands for any
-  // text.
+  // Alternatives of `device`: the devices of all these claims, "node/device"; a '*' at the end
+  // stands for any text.
   std::vector<std::vector<std::string>> alternatives;
 };
 

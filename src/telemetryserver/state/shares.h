@@ -4,7 +4,7 @@
 // A slot is held or not. The first matching rule applies to slots that are not held. Stranded: the
 // node cannot take a pod (not ready, cordoned, the GPU is unhealthy, or free CPU and memory suffice
 // neither for a pending pod nor for the typical one). Fragmented: no layout beside the instances in
-// use gives the slot to a requested profile. Free: all others; some of them are on GPUs that nobody
+// use gives the slot to a requested profile. Free: all others; some of them are on GPUs that no pod
 // uses (`empty`). While no pod is pending, every profile counts as requested; likewise on a model
 // that offers no requested profile. Pods with scheduling gates request nothing yet.
 #pragma once

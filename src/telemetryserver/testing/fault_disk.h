@@ -7,11 +7,11 @@
 //   recorder.reset();                      // nothing is open any more
 //   disk.Restart(random);                  // the files are now what a real disk may have kept
 //
-// Writes and truncations reach the disk with the next sync of their file. Of those that were not
-// synced, Restart keeps any part, by sectors of 512 bytes. A failed sync loses some of them for
-// good, although reads show them: Linux marks such pages as clean, so that the next sync succeeds
-// without them. A file that was never synced may be absent after Restart, a file that was deleted
-// may be there.
+// Writes and truncations reach the disk with the next sync of their file. Restart keeps any
+// part of the writes that were not synced, by sectors of 512 bytes. A failed sync loses some of
+// them for good, although reads show them: Linux marks such pages as clean, so that the next sync
+// succeeds without them. A file that was never synced may be absent after Restart, a file that was
+// deleted may be there.
 //
 // Databases have to be closed before it ends. Thread-safe. At most one instance at a time.
 #pragma once

@@ -147,7 +147,8 @@ bool CountsBesideDistinct(const ClaimQuestion& question, const Claims& claims) {
   });
 }
 
-// The difference that a fault of kube-scheduler's search explains, whoever finds the node feasible.
+// The difference that a fault of kube-scheduler's search explains, whichever scheduler finds the
+// node feasible.
 std::string WhyEither(const ClaimQuestion& question) {
   const Claims claims = ClaimsOf(question);
   if (LaterWantsAll(question, claims)) return "all devices for an alternative after the first";

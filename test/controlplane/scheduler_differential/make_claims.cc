@@ -230,7 +230,7 @@ PodObjects MakeClaimingPod(Draw& draw, const ClusterObjects& cluster, const std:
     } else if (kind < 85) {
       use("shared", "resourceClaimName", cluster.name + "-shared");
     } else if (kind < 97) {
-      // Where the cluster has none, it is missing.
+      // It is missing if the cluster has none.
       const bool there = std::ranges::any_of(cluster.device_claims, [&](const Json& claim) {
         return FindString(claim, "metadata", "namespace") == ns &&
                FindString(claim, "metadata", "name") == cluster.name + "-taken";

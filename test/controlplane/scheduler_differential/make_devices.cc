@@ -199,8 +199,8 @@ void AddPlainPool(Draw& draw, ClusterObjects& cluster, const std::string& node) 
     pool.Publish(1);
   }
   pool.Add(MakePlainDevices(draw, "one", 4));
-  // Where an expression may fail, kube-scheduler 1.34 decides by the order in which it happens to
-  // look at slices.
+  // If an expression may fail, kube-scheduler 1.34 decides by the order in which it happens to look
+  // at slices.
   const bool second = !cluster.faulty && draw.Chance(0.3);
   // With the same names again the pool is invalid.
   const bool invalid = draw.Chance(cluster.devices.minor < 35 ? 0.01 : 0.05);

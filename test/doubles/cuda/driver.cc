@@ -3,7 +3,7 @@
 // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=<N>G, or 4864 MiB of a MIG device. NOS_CUDA_DOUBLE chooses a
 // fault:
 //
-//   leaky     memory beyond the limit is given, as if nobody kept it
+//   leaky     memory beyond the limit is given, as if no limit was set
 //   small     one piece of memory is given
 //   two       two GPUs are seen
 //   refusing  CUDA does not start

@@ -76,7 +76,7 @@ class MpsKeeperTest : public testing::Test {
     const auto states = control_->States();
     return states.empty() ? MpsState() : states.front();
   }
-  // The answer to a request of somebody who may connect; "": none.
+  // The answer to a request of a client that may connect; "": none.
   std::string Ask(const std::string& request) {
     const auto connection = ConnectUnix(keeper_options_.socket);
     if (!connection.ok()) return connection.status().message();

@@ -97,7 +97,7 @@ export class Live {
         if (this.abort.signal.aborted) return;
         if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
           this.become({ state: "refused", status: error.status, why: error.message });
-          // Rights may come back, and nobody may be there to reload the page; a token must be given by somebody.
+          // Rights may come back while no user is there to reload the page; only a user can give a token.
           if (error.status === 401) return;
           await this.rest(forbiddenFor);
           continue;

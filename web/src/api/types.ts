@@ -29,7 +29,7 @@ export interface Overview {
   /** Free, but no layout beside the pods in use gives it to what waits. */
   fragmented: number;
   stranded: number;
-  /** A part of `free`: on GPUs that nobody uses; this and the following are missing in older servers. */
+  /** A part of `free`: on GPUs that no pod uses; this and the following are missing in older servers. */
   empty?: number;
   empty_gpus?: number;
   empty_nodes?: number;

@@ -1,4 +1,4 @@
-// What GPUs cost: amounts in integers, so that parts add up to the whole; periods; kinds of waste.
+// Costs of GPUs: amounts in integers, so that parts add up to the whole; periods; kinds of waste.
 import type { Cost, CostAmounts, CostBy, CostCategory, CostRow } from "../api/types";
 import { costCategories } from "../api/types";
 import { nothing } from "./format";

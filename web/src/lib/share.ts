@@ -1,4 +1,4 @@
-// Links that show somebody else the same: the address has page, filters and order; the cluster and the moment are added.
+// Links that show another user the same: the address has page, filters and order; the cluster and the moment are added.
 import { costSpan } from "./costs";
 import { format, type Page, type Route } from "./route";
 
@@ -20,7 +20,7 @@ export function sharedHash({ page, params }: Route, cluster: string, fixed: { fr
     more.to = String(Math.round(fixed.to));
   }
   if (fixed && atMoment.includes(page) && !params.at) more.at = String(Math.floor(fixed.now / grain) * grain);
-  // Not the month of whoever opens it.
+  // Not the month in which a reader opens it.
   if (fixed && page === "cost" && !params.span) more.span = costSpan("", fixed.now).month ?? "";
   return format({ page, params: more });
 }

@@ -135,7 +135,7 @@ function sharesOf(gpu: Gpu): Cell[] {
   });
 }
 
-/** Nobody holds a part of it, and it works. */
+/** No pod holds a part of it, and it works. */
 export function isEmpty(gpu: Gpu): boolean {
   return gpu.health === "" && gpu.holders.length === 0 && gpu.instances.every((each) => each.holders.length === 0);
 }

@@ -105,7 +105,7 @@ function groupsOf(nodes: Node[], folds: (node: Node) => boolean): Group[] {
   return [...groups.values()].sort((a, b) => b.gpus - a.gpus || (a.title < b.title ? -1 : 1));
 }
 
-/** Nodes that nobody uses, of a map large enough; none if that is every node. `keep`: never folded. */
+/** Nodes that no pod uses, of a map large enough; none if that is every node. `keep`: never folded. */
 export function foldedNodes(nodes: Node[], keep: (node: Node) => boolean): Set<Node> {
   if (nodes.length < foldFrom) return new Set();
   const empty = nodes.filter((node) => node.ready && node.gpus.length > 0 && node.gpus.every(isEmpty) && !keep(node));

@@ -145,7 +145,7 @@ export interface PastOf {
 }
 
 /**
- * The events of the range, and its frames while a moment of it is shown. `wanted`: somebody reaches for the time bar;
+ * The events of the range, and its frames while a moment of it is shown. `wanted`: the user reaches for the time bar;
  * before, only decisions are loaded, because layouts have megabytes.
  */
 export function usePast(range: TimeRange, at: number | undefined, namespace: string, wanted: boolean): PastOf {

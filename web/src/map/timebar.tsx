@@ -19,7 +19,7 @@ interface Props {
   local: boolean;
   /** The map of that moment is still being loaded. */
   busy: boolean;
-  /** Somebody reaches for it: the past may be loaded. */
+  /** The user reaches for it: the past may be loaded. */
   onReach: () => void;
 }
 

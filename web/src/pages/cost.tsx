@@ -313,7 +313,7 @@ interface ColumnsProps {
   names: readonly string[];
   rows: ReadonlyMap<string, CostRow>;
   currency: string;
-  /** Of each day after the last row; 0: nobody knows. */
+  /** The cost of each day after the last row; 0: unknown. */
   expected: number;
 }
 

@@ -5,7 +5,7 @@ import { stem } from "../lib/pods";
 import { href } from "../lib/route";
 import type { WaitGroup } from "../lib/waiting";
 
-/** A pod that waits for longer needs somebody's attention. */
+/** A pod that waits for longer needs attention. */
 export const stuckAfter = 10 * 60_000;
 
 const waitLink = (group: WaitGroup): string =>

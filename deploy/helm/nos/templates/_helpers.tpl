@@ -176,7 +176,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- $own := include "nos.component" (dict "root" . "component" "scheduler") -}}
 - name: scheduler
 {{- with .Values.gpuPartitioner.scheduler.config.name }}
-  # Of files with the same name the last one counts.
+  # The last one of files with the same name counts.
   projected:
     sources:
       {{- if $.Values.scheduler.enabled }}

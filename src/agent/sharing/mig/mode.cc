@@ -2,10 +2,11 @@
 // (docs/decisions/0030-resets.md).
 //
 // On some GPUs (Ampere) a requested mode is pending until a reset. The reset rule says who resets:
-// the agent (kGpu), a reboot that a condition of the node requests (kNode), or nobody (kNever). A
-// GPU that cannot be reset keeps its mode for a growing pause, so that plans can use it in that
-// mode. A mode that was pending when the agent started may be left over from an agent that crashed;
-// if resets are not allowed it is cancelled. Owned by one thread, except Prefer()'s function.
+// the agent (kGpu), a reboot that a condition of the node requests (kNode), or no component
+// (kNever). A GPU that cannot be reset keeps its mode for a growing pause, so that plans can use it
+// in that mode. A mode that was pending when the agent started may be left over from an agent that
+// crashed; if resets are not allowed it is cancelled. Owned by one thread, except Prefer()'s
+// function.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Decides which pods may evict others, and whom. Rules only: it searches and evicts nothing.
+// Decides which pods may evict which others. Rules only: it searches and evicts nothing.
 //
 //   const EvictionPolicy policy(engine);
 //   if (policy.MayPreempt(profile, *pod) && policy.MayEvict(profile, *pod, *other)) ...

@@ -5,7 +5,7 @@
 //   const GangPlan plan = search.Run();
 //   if (gang.placed + plan.places.size() >= gang.least) Evict(plan.victims);
 //
-// One object runs one search. Nothing is evicted or reserved. Owned by one thread.
+// One object runs one search. It evicts and reserves nothing. Owned by one thread.
 #pragma once
 
 #include <map>

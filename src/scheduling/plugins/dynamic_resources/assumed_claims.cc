@@ -123,15 +123,15 @@ std::vector<codec::ApiRequest> ProtectWrites(const AssumedClaims& assumed,
   return writes;
 }
 
-// The newest version of the claim that is known. An allocation that somebody else stored since then
-// has a newer one, so the API server refuses the write.
+// The newest version of the claim that is known. An allocation that another client stored since
+// then has a newer one, so the API server refuses the write.
 const std::string& VersionOf(const ResourceClaim& claim, const WrittenVersions* versions) {
   if (versions == nullptr) return claim.resource_version;
   const auto written = versions->by_path.find(PathOf(claim));
   return written == versions->by_path.end() ? claim.resource_version : written->second;
 }
 
-// A claim of which the pod is a user already is written too. That changes nothing, but the API
+// A claim of which the pod is a user already is written too. The write changes nothing, but the API
 // server refuses it if the claim has changed since it was read: devices that PostFilter gave back
 // may still be in the snapshot.
 std::vector<codec::ApiRequest> StatusWrites(const AssumedClaims& assumed, const cluster::Pod& pod,

@@ -54,11 +54,11 @@ std::optional<std::string> FailureOf(const dra::ResourceClaim& claim,
 // Removes the pod from the users of a claim.
 codec::ApiRequest ReleaseWrite(const dra::ResourceClaim& claim, const cluster::Pod& pod);
 
-// Takes the allocation of a claim back, which no other pod uses.
+// Removes the allocation of a claim that no other pod uses.
 codec::ApiRequest ClearWrite(const dra::ResourceClaim& claim);
 
-// Delete a claim that was created for extended resources, if nobody has changed it: the finalizer
-// and the claim, one of them at a time.
+// The writes that delete a claim that was created for extended resources, if no other client has
+// changed it: the first removes the finalizer, the second the claim.
 std::vector<codec::ApiRequest> DeleteWrites(const dra::ResourceClaim& claim);
 
 }  // namespace nos::scheduling

@@ -189,7 +189,7 @@ TEST_F(DynamicResourcesTest, ExplainsClaimsThatCannotBeServed) {
   EXPECT_EQ(code("leaving"), codes::kResourceClaimDeleted);
 }
 
-// Whoever may write a pod's status could let it use devices of another pod.
+// A user that may write a pod's status could let it use devices of another pod.
 TEST_F(DynamicResourcesTest, TakesNoClaimThatWasMadeForAnotherPod) {
   const Pod owner = FromTemplate("p", "c");
   const Pod thief = FromTemplate("q", "c");

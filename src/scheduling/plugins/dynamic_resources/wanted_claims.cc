@@ -30,7 +30,7 @@ std::vector<std::string> ExtendedResourcesOf(const cluster::Pod& pod,
   return dra::ExtendedResources(around.device_classes).ServedFor(pod);
 }
 
-// A claim that the pod names itself may belong to anybody. Pods do not know the uid of their group.
+// A claim that the pod names itself may belong to any pod. Pods do not know the uid of their group.
 bool IsMadeFor(const dra::ResourceClaim& claim, const cluster::Pod& pod) {
   const bool from_template = std::ranges::any_of(pod.claims, [&](const cluster::PodClaim& entry) {
     return !entry.template_name.empty() && entry.claim == claim.name;

@@ -18,7 +18,7 @@ struct WantedClaims {
   using Claim = std::shared_ptr<const dra::ResourceClaim>;
   std::vector<Claim> allocated;  // before this pod, or for it in an earlier attempt
   std::vector<Claim> open;       // devices are to be allocated
-  // Of `allocated`, those whose allocation is assumed for another pod of the same gang: keys.
+  // Keys of claims in `allocated` whose allocation is assumed for another pod of the same gang.
   std::set<std::string> followed;
   // Extended resources that device classes serve: on a node that does not offer one itself, the pod
   // needs a claim for it, which the scheduler creates.

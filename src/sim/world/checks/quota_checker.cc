@@ -23,7 +23,7 @@ bool Leaves(const cluster::Pod& pod) {
 quota::Amounts ChargeOf(const cluster::Pod& pod) { return quota::ChargeOf(pod, nullptr, {}); }
 
 // Between the decision for a pod and its binding: instances are created for it meanwhile. Pods that
-// min covers find room in this time, whoever borrows.
+// min covers find room in this time, whichever pods borrow.
 constexpr Duration kPreparation = std::chrono::seconds(10);
 
 bool Lingers(Time then, Time now) { return then != Time::min() && now - then <= kFaultsLinger; }

@@ -34,7 +34,7 @@ struct AskedClaim {
   bool hostile = false;   // it need not be served
 };
 
-// The devices of a node that nobody has.
+// The devices of a node that no claim has.
 class NodeDevices {
  public:
   // All ResourceSlices and DeviceTaintRules of the cluster; the allocated claims. A pool that is

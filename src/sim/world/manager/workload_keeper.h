@@ -3,8 +3,8 @@
 // status. Deletions cascade in the API server (apiserver/storage/delete.h).
 //
 // An object is looked at again when it, one of its pods, or for a DaemonSet a node has changed, and
-// costs as much as it has pods. As in Kubernetes, pods and ReplicaSets without a controller are
-// adopted if the selector matches, and pods whose labels no longer match are let go.
+// costs as much as it has pods. Pods and ReplicaSets without a controller are adopted if the
+// selector matches, and pods whose labels no longer match are released, like in Kubernetes.
 //
 // One thread.
 #pragma once

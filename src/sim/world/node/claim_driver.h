@@ -5,8 +5,9 @@
 // - It reads the claim itself and checks uid and allocation. Both calls may be repeated.
 // - A device that overlaps with one prepared for another claim is refused.
 // - All calls of a node take turns; one that would wait longer than kPatience fails.
-// - A claim is prepared whole or not at all. What could not be taken back is taken back before the
-//   next claim is prepared: the driver does so when the kubelet repeats the call or ends it.
+// - A claim is prepared whole or not at all. A rollback that failed is repeated before the next
+// claim
+//   is prepared: the driver does so when the kubelet repeats the call or ends it.
 // - GPUs get MIG mode with their first instance and lose it with the last one, unless that needs a
 //   reset: these have MIG mode from the start, and are not announced as whole devices.
 // A reboot destroys all instances and forgets all claims, as a start of the real driver after one

@@ -18,9 +18,9 @@ struct PodStatusInput {
   PodStage stage = PodStage::kStarting;
   bool initialized = true;  // its init containers have ended
   Time now{}, started{}, finished{};
-  std::string reason, message;  // of a failure
+  std::string reason, message;  // reason and message of a failure
   std::string node_ip, pod_ip;
-  std::vector<kubelet::DeviceAssignment> devices;  // that its containers have, or had
+  std::vector<kubelet::DeviceAssignment> devices;  // devices that its containers have or had
 };
 
 // A strategic merge patch for pods/<name>/status; conditions of other types stay. The API server

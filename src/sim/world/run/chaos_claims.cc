@@ -304,7 +304,7 @@ void ChaosClaims::ScheduleFaults() {
   for (uint64_t i = rules ? 1 + random_.Below(4) : 0; i > 0; --i) {
     world_.At(Sometime(), [this] { ChangeTaintRules(); });
   }
-  // Whatever the driver lacks is back after the faults.
+  // The driver has everything again after the faults.
   world_.At(until_, [this] {
     for (const std::string& node : nodes_) {
       Machine* machine = world_.FindMachine(node);

@@ -57,9 +57,9 @@ class ProgressJudge {
   // Reasons why the autoscaler is not done. Ignores gangs: they are scheduled as a whole, which
   // this does not cover.
   std::vector<std::string> Restless(const Pods& pods);
-  // The keys of waiting pods of this namespace that min covers together, and that nodes could serve
-  // together if the pods that borrow left: those of higher priority first, then the oldest. Nodes
-  // with a pod that need not go are left out, so there may be more. If the first pod has room only
+  // Keys of waiting pods of this namespace, higher priority first, then the oldest. Min covers them
+  // together, and nodes could serve them together if the pods that borrow left. The search leaves
+  // out nodes with a pod that need not leave, so there may be more. If the first pod has room only
   // beside such pods, it is the only one.
   std::vector<std::string> Entitled(std::string_view ns);
   // Number of gangs with enough scheduled members.

@@ -16,7 +16,8 @@ namespace {
 constexpr double kPause = 2;           // seconds, mean
 constexpr size_t kLongText = 100'000;  // an object's annotations may have 256 KiB
 const cluster::Taint kTaint{"stolen", "", "NoSchedule"};
-// GPUs that the node has, that it has not, and that no node has.
+// Indices of GPUs that the node has, of GPUs that only other nodes have, and of GPUs that no node
+// has.
 constexpr std::array<const char*, 8> kIndices = {"0", "1", "2", "3", "7", "63", "64", "-1"};
 
 }  // namespace
@@ -132,7 +133,7 @@ std::string StolenNode::DrawLayout() {
   return layout;
 }
 
-// Pods of anybody as holders of instances.
+// Names pods of any node and namespace as holders of instances.
 std::string StolenNode::DrawHolders() {
   const gpu::Model& model = DrawModel();
   const auto& profiles = model.profiles();

@@ -27,11 +27,12 @@ class StolenNode {
 
   StolenNode(World& world, uint64_t seed) : world_(world), client_(world.api()), random_(seed) {}
 
-  // The node with up to four GPUs of a model of the catalogue. `models`: of the other nodes.
+  // The node with up to four GPUs of a model of the catalogue. `models`: GPU models of the other
+  // nodes.
   NodeSpec Draw(std::vector<const gpu::Model*> models);
   // Half of the pods may come to the node.
   void DrawToleration(PodSpec& pod);
-  // Forges until then.
+  // Forges writes until this time.
   void Start(Time until);
   // Number of forged writes that the API server has taken.
   int forged() const { return forged_; }

@@ -1,7 +1,8 @@
 // A tenant who does all that the role `edit` allows to keep what the quota of another namespace
-// lends it: owners that nobody may evict elsewhere, grace periods of a year, containers that ignore
-// SIGTERM, budgets of zero, one gang of everything, finalizers, forged labels, the highest
-// priorities, and pods that no two are alike. And the judge of the other namespace's guarantee.
+// lends it: owners whose pods no controller evicts elsewhere, grace periods of a year, containers
+// that ignore SIGTERM, budgets of zero, one gang of all pods, finalizers, forged labels, the
+// highest priorities, and pods that all differ. GuaranteeJudge checks the other namespace's
+// guarantee.
 //
 //   ChaosTenant tenant(world, seed, models);
 //   Status started = tenant.Start(until);

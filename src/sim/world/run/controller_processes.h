@@ -27,9 +27,9 @@ namespace nos::sim {
 class ControllerProcesses {
  public:
   struct Hooks {
-    // With the body of each binding that the scheduler requests.
+    // Called with the body of each binding that the scheduler requests.
     std::function<void(const Json& binding)> on_binding;
-    // With each request of the autoscaler; an answer replaces the server's.
+    // Called with each request of the autoscaler; an answer replaces the server's.
     FaultyTransport::Intercept intercept_autoscaler;
   };
 
@@ -51,11 +51,11 @@ class ControllerProcesses {
   const controllers::Partitioner* partitioner() const;
   const controllers::Scheduler* scheduler() const;
   const controllers::Autoscaler* autoscaler() const;
-  // The partitioner's.
+  // The partitioner's framework.
   const scheduling::Framework& framework() const { return *framework_; }
 
  private:
-  // With its own connection.
+  // A controller with its own connection to the API server.
   struct Connected;
 
   std::unique_ptr<reconcile::Reconciler> MakeScheduler() const;
