@@ -18,7 +18,7 @@ TEST_F(ContainerRuntimeTest, GivesItsConfiguration) {
   EXPECT_EQ(ReadRuntimeConfig(socket_).value(), R"({"enableCDI":true})");
 }
 
-TEST_F(ContainerRuntimeTest, MayHaveNone) {
+TEST_F(ContainerRuntimeTest, MayHaveEmptyConfiguration) {
   ASSERT_TRUE(runtime_.Serve(socket_, "").ok());
   EXPECT_EQ(ReadRuntimeConfig(socket_).value(), "");
 }

@@ -87,7 +87,7 @@ TEST_F(RuntimeTest, SaysWhetherItReadsCdi) {
   EXPECT_EQ(Reads("cri-o://1.34.1"), std::nullopt);
 }
 
-TEST_F(RuntimeTest, MayNotSay) {
+TEST_F(RuntimeTest, IsUnknownWithoutUsableAnswer) {
   for (const char* config : {"", "{", "[]", "{}", R"({"enableCDI":"yes"})"}) {
     Serve(config);
     EXPECT_EQ(Reads(), std::nullopt) << config;
@@ -96,7 +96,7 @@ TEST_F(RuntimeTest, MayNotSay) {
   EXPECT_EQ(Reads(), std::nullopt);
 }
 
-TEST_F(RuntimeTest, OfADistributionComesFirst) {
+TEST_F(RuntimeTest, AsksContainerdOfDistributionFirst) {
   Serve(R"({"enableCDI":false})");
   Serve(R"({"enableCDI":true})", kubelet::GrpcCode::kOk, "run/k3s/containerd/containerd.sock");
   EXPECT_EQ(Reads(), true);

@@ -5,7 +5,7 @@
 namespace nos::controllers {
 namespace {
 
-class SchedulerSparesTest : public ClaimsFixture {
+class SchedulerSparedPodsTest : public ClaimsFixture {
  protected:
   // The pod names an owner as whose pods are restarted on the same node.
   void OwnedBy(const std::string& kind, const std::string& key) {
@@ -32,24 +32,24 @@ class SchedulerSparesTest : public ClaimsFixture {
 constexpr int kSystem = 2'000'000'000;  // system-cluster-critical
 
 // Owners and priorities are fields that tenants write.
-TEST_F(SchedulerSparesTest, EvictsBorrowerThatNamesDaemonSetAsOwner) {
+TEST_F(SchedulerSparedPodsTest, EvictsBorrowerThatNamesDaemonSetAsOwner) {
   FillBeside("a", "DaemonSet", 0);
   EXPECT_EQ(At("a/last"), "gone");
   EXPECT_EQ(At("b/q"), "n") << WhyOf("b/q");
 }
 
-TEST_F(SchedulerSparesTest, EvictsBorrowerThatNamesNodeAsOwner) {
+TEST_F(SchedulerSparedPodsTest, EvictsBorrowerThatNamesNodeAsOwner) {
   FillBeside("a", "Node", 0);
   EXPECT_EQ(At("a/last"), "gone");
 }
 
-TEST_F(SchedulerSparesTest, EvictsBorrowerOfSystemPriority) {
+TEST_F(SchedulerSparedPodsTest, EvictsBorrowerOfSystemPriority) {
   FillBeside("a", "", kSystem);
   EXPECT_EQ(At("a/last"), "gone");
   EXPECT_EQ(At("b/q"), "n") << WhyOf("b/q");
 }
 
-TEST_F(SchedulerSparesTest, EvictsGangWithMemberThatNamesDaemonSetAsOwner) {
+TEST_F(SchedulerSparedPodsTest, EvictsGangWithMemberThatNamesDaemonSetAsOwner) {
   Node("n", "4");
   CpuQuotas({{"a", "2"}, {"b", "2"}});
   Pods("a", {"p1", "p2"});
@@ -65,22 +65,22 @@ TEST_F(SchedulerSparesTest, EvictsGangWithMemberThatNamesDaemonSetAsOwner) {
   EXPECT_EQ(At("b/q"), "n") << WhyOf("b/q");
 }
 
-TEST_F(SchedulerSparesTest, DoesNotEvictDaemonSetPodWithoutQuota) {
+TEST_F(SchedulerSparedPodsTest, DoesNotEvictDaemonSetPodWithoutQuota) {
   FillBeside("c", "DaemonSet", 0);
   EXPECT_EQ(At("c/last"), "n");
 }
 
-TEST_F(SchedulerSparesTest, DoesNotEvictPodOfSystemPriorityWithoutQuota) {
+TEST_F(SchedulerSparedPodsTest, DoesNotEvictPodOfSystemPriorityWithoutQuota) {
   FillBeside("c", "", kSystem);
   EXPECT_EQ(At("c/last"), "n");
 }
 
-TEST_F(SchedulerSparesTest, DoesNotEvictPodOfKubeSystem) {
+TEST_F(SchedulerSparedPodsTest, DoesNotEvictPodOfKubeSystem) {
   FillBeside("kube-system", "", 0);
   EXPECT_EQ(At("kube-system/last"), "n");
 }
 
-TEST_F(SchedulerSparesTest, DoesNotEvictPodOfExemptNamespace) {
+TEST_F(SchedulerSparedPodsTest, DoesNotEvictPodOfExemptNamespace) {
   UseQuotaArguments("{reclaimExemptNamespaces: [a]}");
   FillBeside("a", "", 0);
   EXPECT_EQ(At("a/last"), "n");
@@ -88,7 +88,7 @@ TEST_F(SchedulerSparesTest, DoesNotEvictPodOfExemptNamespace) {
 }
 
 // Another client has evicted a member of it.
-TEST_F(SchedulerSparesTest, DoesNotEvictRestOfGangWithinMin) {
+TEST_F(SchedulerSparedPodsTest, DoesNotEvictRestOfGangWithinMin) {
   CpuNodes({{"n1", "4"}, {"n2", "1"}});
   CpuQuotas({{"a", "4"}, {"b", "1"}, {"c", "0"}});
   Group("a", "g", 2);
@@ -111,7 +111,7 @@ TEST_F(SchedulerSparesTest, DoesNotEvictRestOfGangWithinMin) {
 }
 
 // The pending pod needs no eviction.
-TEST_F(SchedulerSparesTest, DoesNotEvictRestOfGangWithoutNeed) {
+TEST_F(SchedulerSparedPodsTest, DoesNotEvictRestOfGangWithoutNeed) {
   CpuNodes({{"n1", "4"}, {"n2", "1"}});
   CpuQuotas({{"a", "4"}, {"b", "1"}});
   Group("a", "g", 2);
@@ -132,7 +132,7 @@ TEST_F(SchedulerSparesTest, DoesNotEvictRestOfGangWithoutNeed) {
   EXPECT_EQ(At("a/g2"), "n1") << "min of a covers it, and b/q needs nobody: " << WhyOf("b/q");
 }
 
-TEST_F(SchedulerSparesTest, EvictsNothingForGangWhileFreeGpuIsPartitioned) {
+TEST_F(SchedulerSparedPodsTest, EvictsNothingForGangWhileFreeGpuIsPartitioned) {
   PartitionBesideABorrower();
   Group("b", "g", 2);
   for (const char* name : {"g1", "g2"}) {

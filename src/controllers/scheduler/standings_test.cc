@@ -5,7 +5,7 @@
 namespace nos::controllers {
 namespace {
 
-class SchedulerStandingsTest : public ClaimsFixture {
+class SchedulerQuotaStandingTest : public ClaimsFixture {
  protected:
   void Bound(const std::string& ns, const std::string& name, const std::string& cpu,
              const std::string& node) {
@@ -32,7 +32,7 @@ class SchedulerStandingsTest : public ClaimsFixture {
 
 // The nomination by a scheduler that no longer runs was guaranteed. Then a pod of its quota uses up
 // min; this or the other scheduler binds it.
-class SchedulerUsedUpMinTest : public SchedulerStandingsTest,
+class SchedulerUsedUpMinTest : public SchedulerQuotaStandingTest,
                                public ::testing::WithParamInterface<bool> {};
 
 TEST_P(SchedulerUsedUpMinTest, StaleNominationIsNoGuaranteeOnceQuotaUsesItsMin) {
@@ -58,14 +58,14 @@ INSTANTIATE_TEST_SUITE_P(BoundBy, SchedulerUsedUpMinTest, ::testing::Bool(), [](
 
 // A gang of three lost a member to a quota, and the evicting scheduler crashed. The next guarantee
 // takes the rest of this gang and no other pod, for a gang and for a single pod.
-TEST_F(SchedulerStandingsTest, EvictsRestOfBrokenGangForGang) {
+TEST_F(SchedulerQuotaStandingTest, EvictsRestOfBrokenGangForGang) {
   BreakGang();
   Group("a", "g", 3);
   Members("a", "g", {"g1", "g2", "g3"});
   Run();
   ExpectItsRestGoes();
 }
-TEST_F(SchedulerStandingsTest, EvictsRestOfBrokenGangForPod) {
+TEST_F(SchedulerQuotaStandingTest, EvictsRestOfBrokenGangForPod) {
   BreakGang();
   Pod("a", "q", "3");
   Run();
@@ -73,7 +73,7 @@ TEST_F(SchedulerStandingsTest, EvictsRestOfBrokenGangForPod) {
 }
 
 // A pod of higher priority in the same quota displaces a guarantee, then is deleted.
-TEST_F(SchedulerStandingsTest, NominationIsGuaranteedAgainAfterHigherPriorityPodIsDeleted) {
+TEST_F(SchedulerQuotaStandingTest, NominationIsGuaranteedAgainAfterHigherPriorityPodIsDeleted) {
   CpuNodes({{"na", "4"}, {"nb", "4"}});
   CpuQuotas({{"a", "4"}, {"c", "0"}, {"d", "4"}});
   EightPods("c");
@@ -95,7 +95,7 @@ TEST_F(SchedulerStandingsTest, NominationIsGuaranteedAgainAfterHigherPriorityPod
 
 // Table in docs/quotas.md: beyond min, a pod of another quota is evicted only if the preemptor's
 // quota stays within min and share. Shares of the idle 1: a 3/9, b 6/9, both rounded down to 0.
-TEST_F(SchedulerStandingsTest, EvictsOtherQuotasPodsOnlyWithinMin) {
+TEST_F(SchedulerQuotaStandingTest, EvictsOtherQuotasPodsOnlyWithinMin) {
   Node("n", "9");
   CpuQuotas({{"a", "3"}, {"b", "6"}});
   Pod("a", "x", "1", 10);
@@ -125,7 +125,7 @@ TEST_F(SchedulerStandingsTest, EvictsOtherQuotasPodsOnlyWithinMin) {
 }
 
 // The child does not name a resource of its parent and borrows it through the parent.
-TEST_F(SchedulerStandingsTest, ReclaimsResourceThatChildBorrowsThroughParent) {
+TEST_F(SchedulerQuotaStandingTest, ReclaimsResourceThatChildBorrowsThroughParent) {
   NodeWith("n", {{"cpu", "100"}, {"example.com/g", "4"}});
   Quota("org", {{"cpu", "4"}, {"example.com/g", "1"}});
   Quota("team", {{"cpu", "4"}}, {}, "org/quota");
@@ -141,7 +141,7 @@ TEST_F(SchedulerStandingsTest, ReclaimsResourceThatChildBorrowsThroughParent) {
 }
 
 // A stale nomination of the pod's own quota that was never guaranteed.
-TEST_F(SchedulerStandingsTest, StaleNominationBlocksItsOwnQuotaOnlyForAWhile) {
+TEST_F(SchedulerQuotaStandingTest, StaleNominationBlocksItsOwnQuotaOnlyForAWhile) {
   Node("n1", "16");
   CpuQuotas({{"a", "4"}, {"b", "4"}});
   Foreign("a", "dead", "8", "n1");
@@ -153,7 +153,7 @@ TEST_F(SchedulerStandingsTest, StaleNominationBlocksItsOwnQuotaOnlyForAWhile) {
 
 // The other scheduler wrote its nomination and stopped before any eviction. The node has room, or
 // is full.
-class SchedulerStaleNominationTest : public SchedulerStandingsTest,
+class SchedulerStaleNominationTest : public SchedulerQuotaStandingTest,
                                      public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(SchedulerStaleNominationTest, EvictsNothingForIt) {
@@ -182,7 +182,7 @@ struct GpuSize {
   const char* at;  // of the pod of a
 };
 
-class SchedulerGpuSizeTest : public SchedulerStandingsTest,
+class SchedulerGpuSizeTest : public SchedulerQuotaStandingTest,
                              public ::testing::WithParamInterface<GpuSize> {};
 
 TEST_P(SchedulerGpuSizeTest, GuaranteePrecedesNominatedShare) {
@@ -214,7 +214,7 @@ INSTANTIATE_TEST_SUITE_P(
                       GpuSize{"NotBeyondMinOnLargeGpus", 80, 40, 40, seconds(300), ""}),
     [](const auto& test) { return test.param.name; });
 
-class SchedulerStandingsBindTest : public SchedulerStandingsTest {
+class SchedulerQuotaStandingBindTest : public SchedulerQuotaStandingTest {
  protected:
   void Go(bool quota_event) {
     Node("na", "4");
@@ -239,11 +239,11 @@ class SchedulerStandingsBindTest : public SchedulerStandingsTest {
   }
   using milliseconds = std::chrono::milliseconds;
 };
-TEST_F(SchedulerStandingsBindTest, KeepsGuaranteedNominationAfterLostBinding) { Go(false); }
-TEST_F(SchedulerStandingsBindTest, KeepsGuaranteedNominationWhenQuotaIsCreated) { Go(true); }
+TEST_F(SchedulerQuotaStandingBindTest, KeepsGuaranteedNominationAfterLostBinding) { Go(false); }
+TEST_F(SchedulerQuotaStandingBindTest, KeepsGuaranteedNominationWhenQuotaIsCreated) { Go(true); }
 
 // Beyond min, a pod evicts pods without a quota only if their priority is lower.
-TEST_F(SchedulerStandingsTest, DoesNotEvictPodWithoutQuotaOfHigherPriorityBeyondMin) {
+TEST_F(SchedulerQuotaStandingTest, DoesNotEvictPodWithoutQuotaOfHigherPriorityBeyondMin) {
   Node("n", "4");
   Quota("a", {{"cpu", "3"}});
   Quota("b", {{"cpu", "6"}});  // idle
@@ -256,7 +256,7 @@ TEST_F(SchedulerStandingsTest, DoesNotEvictPodWithoutQuotaOfHigherPriorityBeyond
   EXPECT_TRUE(At("other/s") == "n" || At("a/x") != "n")
       << "priority 100, for one of 20 that would use 4 of 3";
 }
-TEST_F(SchedulerStandingsTest, EvictsOtherQuotasPodsOnlyWithinMinIfOnlyQuotaIsMissing) {
+TEST_F(SchedulerQuotaStandingTest, EvictsOtherQuotasPodsOnlyWithinMinIfOnlyQuotaIsMissing) {
   Node("n", "100");
   CpuQuotas({{"a", "3"}, {"b", "6"}});
   Pod("a", "x", "1", 10);
@@ -270,7 +270,7 @@ TEST_F(SchedulerStandingsTest, EvictsOtherQuotasPodsOnlyWithinMinIfOnlyQuotaIsMi
 }
 
 // Both schedulers run: this one sees the other's nomination before its evictions.
-TEST_F(SchedulerStandingsTest, TwoSchedulersEvictNoMoreThanBothNeed) {
+TEST_F(SchedulerQuotaStandingTest, TwoSchedulersEvictNoMoreThanBothNeed) {
   StartSecond();
   CpuNodes({{"na", "6"}, {"nb", "6"}});
   CpuQuotas({{"a", "4"}, {"b", "4"}, {"c", "0"}, {"d", "4"}});
@@ -302,7 +302,7 @@ TEST_F(SchedulerStandingsTest, TwoSchedulersEvictNoMoreThanBothNeed) {
 }
 
 // Only capacity is missing: the quota of the pod on the lost node counts as free.
-TEST_F(SchedulerStandingsTest, EvictsNothingForCapacityOfPodOnLostNode) {
+TEST_F(SchedulerQuotaStandingTest, EvictsNothingForCapacityOfPodOnLostNode) {
   NodeWith("n1", {{"cpu", "1"}}, {{"name", "n1"}, {"pool", "x"}});
   NodeWith("n2", {{"cpu", "1"}}, {{"name", "n2"}});
   NodeWith("n3", {{"cpu", "2"}}, {{"name", "n3"}});

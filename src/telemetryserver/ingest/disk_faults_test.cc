@@ -198,7 +198,7 @@ class FlippedBitTest : public DiskFaultTest {
 };
 
 // Either the server starts and takes records, or it says what is wrong.
-TEST_F(FlippedBitTest, AnywhereEndsInAnswerOrError) {
+TEST_F(FlippedBitTest, FlippedBitAnywhereEndsInAnswerOrError) {
   const Crashed good = MakeCrashed();
   ASSERT_GT(good.store.size(), 100'000U);
   ASSERT_GT(good.log.size(), 10'000U);
@@ -227,7 +227,7 @@ TEST_F(FlippedBitTest, AnywhereEndsInAnswerOrError) {
 }
 
 // The log has a checksum for each page: SQLite goes back to the commit before the damage.
-TEST_F(FlippedBitTest, OfTheLogShowsGapInHistory) {
+TEST_F(FlippedBitTest, FlippedBitInLogShowsGapInHistory) {
   Crashed files = MakeCrashed();
   files.log[files.log.size() / 2] = static_cast<char>(files.log[files.log.size() / 2] ^ 1);
   Write(files);
@@ -269,7 +269,7 @@ class DamagedRowTest : public FlippedBitTest {
   }
 };
 
-TEST_F(DamagedRowTest, OfHistoryCostsOnlyItself) {
+TEST_F(DamagedRowTest, DamagedHistoryRowCostsOnlyItself) {
   ASSERT_TRUE(Start().ok());
   ReportPod(1, "a");
   ReportPod(2, "b");
@@ -299,7 +299,7 @@ TEST_F(DamagedRowTest, CheckpointIsReplacedByTheOneBefore) {
   EXPECT_TRUE(Knows("p3"));
 }
 
-TEST_F(DamagedRowTest, OfUnknownClusterMakesNoCluster) {
+TEST_F(DamagedRowTest, DamagedRowOfUnknownClusterMakesNoCluster) {
   ASSERT_TRUE(Start().ok());
   Deliver(2);
   Crash();

@@ -50,7 +50,7 @@ class BackupTest : public RecorderFixture {
   }
 };
 
-TEST_F(BackupTest, OfRunningServerHasAllUntilThen) {
+TEST_F(BackupTest, BackupOfRunningServerHasAllUntilThen) {
   Open();
   Report({1, 1, 1}, 0, 40);  // in the journal only
   ASSERT_TRUE(BackUpNow().ok());
@@ -197,7 +197,7 @@ TEST_F(BackupTest, StopsWhenAsked) {
   EXPECT_EQ(verified.status().code(), Code::kUnavailable);
 }
 
-TEST_F(BackupTest, OfOlderVersionIsMigratedByServer) {
+TEST_F(BackupTest, BackupOfOlderVersionIsMigratedByServer) {
   MakeFileOfVersion1(Backup());
   const auto restored = RestoreNow();
   ASSERT_TRUE(restored.ok()) << restored.status().ToString();
