@@ -132,7 +132,7 @@ struct ConsumptionsHash {
 };
 
 struct DeviceTaint {
-  std::string key, value, effect;  // effect: None, NoSchedule or NoExecute
+  std::string key, value, effect;  // the effect is None, NoSchedule or NoExecute
   std::optional<Time> added;
   friend bool operator==(const DeviceTaint&, const DeviceTaint&) = default;
 };
