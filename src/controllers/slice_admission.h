@@ -61,13 +61,13 @@ class SliceAdmission {
 
  private:
   // The cluster, and pods that were answered since it was read.
-  struct Picture {
+  struct ClusterState {
     cluster::ClusterSnapshot snapshot;
     std::set<std::string> full{};  // see planning::AnswerNeed; valid for this snapshot
   };
 
   void LookAgain();
-  Picture& PictureFor(const std::string& ns);
+  ClusterState& StateFor(const std::string& ns);
   Time DeadlineIn(Duration time) { return deadline_ = clock_.Now() + time; }
   // Absent: the time limit expired.
   std::optional<AdmissionVerdict> Choose(const AdmissionQuestion& question);
@@ -83,8 +83,9 @@ class SliceAdmission {
 
   // Used by who has the turn.
   Cluster seen_;
-  Picture picture_;
-  std::map<std::string, Picture> assumed_;  // by namespace with pods that are not in the caches
+  ClusterState state_;
+  std::map<std::string, ClusterState>
+      assumed_;  // by namespace with pods that are not in the caches
   Time looked_{}, deadline_{};
 };
 

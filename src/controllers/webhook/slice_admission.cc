@@ -114,8 +114,8 @@ void SliceAdmission::LookAgain() {
   seen_ = cluster;
   assumed_.clear();
   DeadlineIn(kMaxLook);
-  picture_ = {cluster::ClusterSnapshot::Build(*seen_.nodes, *seen_.pods, catalogue_)};
-  cluster::ClusterSnapshot& snapshot = picture_.snapshot;
+  state_ = {cluster::ClusterSnapshot::Build(*seen_.nodes, *seen_.pods, catalogue_)};
+  cluster::ClusterSnapshot& snapshot = state_.snapshot;
   const bool whole = GivesWhole(snapshot);
   std::vector<std::shared_ptr<const cluster::Pod>> waiting;
   for (const auto& pod : *seen_.pods) {
@@ -142,9 +142,9 @@ void SliceAdmission::LookAgain() {
   looked_ = clock_.Now();
 }
 
-SliceAdmission::Picture& SliceAdmission::PictureFor(const std::string& ns) {
+SliceAdmission::ClusterState& SliceAdmission::StateFor(const std::string& ns) {
   const auto own = assumed_.find(ns);
-  return own == assumed_.end() ? picture_ : own->second;
+  return own == assumed_.end() ? state_ : own->second;
 }
 
 AdmissionAnswer SliceAdmission::Review(std::string_view body) {
@@ -170,15 +170,15 @@ std::optional<AdmissionVerdict> SliceAdmission::Choose(const AdmissionQuestion& 
   if (pod.meta.name.empty()) pod.meta.name = question.uid;  // the API server will generate one
   if (!question.ns.empty()) pod.meta.ns = question.ns;
   LookAgain();
-  Picture& picture = PictureFor(question.ns);
+  ClusterState& state = StateFor(question.ns);
   DeadlineIn(kMaxChoice);
   planning::PlanOptions options;
   options.now = clock_.Now();
   options.out_of_time = [this] { return OutOfTime(); };
   const planning::NeedAnswer answer =
-      planning::AnswerNeed(pod, picture.snapshot, *configuration_.profiles.front().framework,
-                           options, &picture.full, options_.shares_need_host_ipc);
-  if (picture.full.size() > kMaxFull) picture.full.clear();
+      planning::AnswerNeed(pod, state.snapshot, *configuration_.profiles.front().framework, options,
+                           &state.full, options_.shares_need_host_ipc);
+  if (state.full.size() > kMaxFull) state.full.clear();
   if (answer.unknown) return std::nullopt;
   AdmissionVerdict verdict{.refusal = answer.refusal};
   if (!answer.warning.empty()) verdict.warnings.push_back(answer.warning);
@@ -188,7 +188,7 @@ std::optional<AdmissionVerdict> SliceAdmission::Choose(const AdmissionQuestion& 
   if (!patch.ok()) return AdmissionVerdict{.refusal = patch.status().message()};
   if (!answer.choice->node.empty() && !question.dry_run) {
     if (assumed_.size() >= kMaxAssumed && !assumed_.contains(question.ns)) assumed_.clear();
-    (void)assumed_.try_emplace(question.ns, picture_)
+    (void)assumed_.try_emplace(question.ns, state_)
         .first->second.snapshot.Bind(
             std::make_shared<const cluster::Pod>(planning::WithSlice(std::move(pod), answer)),
             answer.choice->node);
