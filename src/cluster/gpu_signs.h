@@ -7,6 +7,6 @@ namespace nos::cluster {
 
 // True if both versions of a node describe the same GPUs. Ignores annotations of other tools and of
 // nodes that have not opted in. Pure.
-bool SayTheSameOfGpus(const Node& before, const Node& after);
+bool HaveSameGpuSigns(const Node& before, const Node& after);
 
 }  // namespace nos::cluster

@@ -31,7 +31,7 @@ bool SameToScheduling(const cluster::Node& a, const cluster::Node& b) {
     return left.name == right.name && left.bytes == right.bytes;
   };
   return a.unschedulable == b.unschedulable && a.allocatable == b.allocatable &&
-         a.meta.labels == b.meta.labels && cluster::SayTheSameOfGpus(a, b) &&
+         a.meta.labels == b.meta.labels && cluster::HaveSameGpuSigns(a, b) &&
          std::ranges::equal(a.taints, b.taints, same_taint) &&
          std::ranges::equal(a.images, b.images, same_image);
 }

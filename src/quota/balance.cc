@@ -140,7 +140,7 @@ void Balance::PutInForce(std::vector<SharedQuota> quotas) {
   // 2. Resolve the tree. Parents come first: which entries of min are dropped depends on the
   //    ancestors. Own mins and heirs are computed from the remaining entries.
   FindParents(terms);
-  LeaveOutNothings(terms);
+  RemoveZeroMins(terms);
   FindOwnMins(terms);
   FindHeirs(terms);
   // 3. Create accounts and sum up each level, still without use. Ledger adds the pods afterwards.
@@ -161,7 +161,7 @@ void Balance::PutInForce(std::vector<SharedQuota> quotas) {
 // Drops entries of min that are 0 and have no level to borrow on: the parent does not name the
 // resource, but an ancestor does. Such an entry guarantees nothing, like a missing one, but would
 // keep pods from using the ancestor's min.
-void Balance::LeaveOutNothings(std::vector<Terms>& terms) {
+void Balance::RemoveZeroMins(std::vector<Terms>& terms) {
   const auto names_above = [&](std::optional<size_t> at, ResourceId resource) {
     while (at && !terms[*at].min.Named(resource)) at = terms[*at].parent;
     return at.has_value();

@@ -162,7 +162,7 @@ class Balance {
 
   void PutInForce(std::vector<SharedQuota> quotas);
   void FindParents(std::vector<Terms>& terms) const;
-  static void LeaveOutNothings(std::vector<Terms>& terms);
+  static void RemoveZeroMins(std::vector<Terms>& terms);
   static void FindOwnMins(std::vector<Terms>& terms);
   static void FindHeirs(std::vector<Terms>& terms);
   const Level& LevelBelow(std::optional<size_t> parent) const;

@@ -66,7 +66,7 @@ Remedy FreeResources(const std::vector<std::string>& amounts, const std::string&
 Remedy RequestOneShare(const cluster::Pod& pod);
 
 // Amount held by pods whose owners restart them on the node.
-int64_t LastinglyHeld(const cluster::NodeInfo& node, cluster::ResourceId resource);
+int64_t HeldByTiedPods(const cluster::NodeInfo& node, cluster::ResourceId resource);
 // For a request above what any machine has; nullopt if there may be such machines.
 std::optional<Remedy> RequestLess(const std::string& resource, int64_t asked);
 

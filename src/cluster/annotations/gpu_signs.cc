@@ -32,7 +32,7 @@ bool AreSame(const StringMap& a, const StringMap& b, IsRead is_read) {
 
 }  // namespace
 
-bool SayTheSameOfGpus(const Node& before, const Node& after) {
+bool HaveSameGpuSigns(const Node& before, const Node& after) {
   if (!IsManaged(before) && !IsManaged(after)) return true;
   return AreSame(before.meta.annotations, after.meta.annotations, IsOfNos) &&
          AreSame(before.meta.labels, after.meta.labels, IsOfGpus);

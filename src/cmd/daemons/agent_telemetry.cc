@@ -77,7 +77,7 @@ Result<std::unique_ptr<AgentTelemetry>> AgentTelemetry::Start(const AgentTelemet
                Delivery::For(config.delivery, "node/" + sources.node, sources.metrics));
   }
   if (self->delivery_ || config.gpu_metrics) {
-    self->looking_ = std::thread([it = self.get()] { it->LookAgainAndAgain(); });
+    self->looking_ = std::thread([it = self.get()] { it->SampleUntilStopped(); });
   }
   return self;
 }
@@ -91,7 +91,7 @@ AgentTelemetry::~AgentTelemetry() {
   if (looking_.joinable()) looking_.join();
 }
 
-void AgentTelemetry::LookAgainAndAgain() {
+void AgentTelemetry::SampleUntilStopped() {
   const SteadyClock clock;
   Time next = clock.Now();
   std::string trouble;

@@ -83,7 +83,7 @@ class AgentTelemetry {
 
  private:
   AgentTelemetry(const AgentTelemetryConfig& config, const AgentSources& sources);
-  void LookAgainAndAgain();
+  void SampleUntilStopped();
   Status Look();
 
   const AgentTelemetryConfig config_;

@@ -122,7 +122,7 @@ void RelocationSteps::GoOn(Moving& moving) {
   } else if (memory.off.empty()) {
     Hold(moving);
   }
-  if (memory.off.empty()) SeeWhetherEmpty(moving);
+  if (memory.off.empty()) MarkIfEmpty(moving);
 }
 
 void RelocationSteps::TakeDown(Moving& moving, const std::string& why) {
@@ -186,7 +186,7 @@ void RelocationSteps::Drain(Moving& moving) {
   }
 }
 
-void RelocationSteps::SeeWhetherEmpty(Moving& moving) {
+void RelocationSteps::MarkIfEmpty(Moving& moving) {
   const std::optional<Removal>& mark = moving.mark;
   if (!mark || mark->state != Removal::State::kEmptying) return;
   if (std::ranges::any_of(moving.places, &Place::Remains)) return;

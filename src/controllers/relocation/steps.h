@@ -64,7 +64,7 @@ class RelocationSteps {
   void ReleasePlaces();
   // Records in the placeholder which others are released now. False: the write failed.
   bool RecordReleases(Place& place);
-  void SeeWhetherEmpty(Moving& moving);
+  void MarkIfEmpty(Moving& moving);
   void Forget();
 
   // Neither evicted nor ended.

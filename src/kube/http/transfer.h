@@ -38,7 +38,7 @@ class HttpTransfer {
   void SetDeadline(std::chrono::steady_clock::time_point deadline);
   void SetSilence(Duration most);
   // Limit for a collected answer; a longer one fails.
-  void SetMostBytes(size_t most) { most_bytes_ = most; }
+  void SetMaxBytes(size_t max) { max_bytes_ = max; }
   // The loop's thread calls `may_send` immediately before it sends anything, on every connection
   // that is tried. It must outlive this.
   void SendOnlyIf(const std::function<bool()>* may_send);
@@ -81,7 +81,7 @@ class HttpTransfer {
   std::function<void()> ended_;
   Status error_;
   int code_ = 0;
-  size_t most_bytes_ = 0;
+  size_t max_bytes_ = 0;
   Duration retry_after_{};
   bool on_new_connection_ = false;
   int repetitions_ = 0;

@@ -175,7 +175,7 @@ Result<std::shared_ptr<HttpTransfer>> HttpTransport::Start(const ApiRequest& req
   auto transfer =
       std::make_shared<HttpTransfer>(connection_.config(), std::move(identity), request);
   transfer->SetDeadline(deadline);
-  transfer->SetMostBytes(options_.max_answer_bytes);
+  transfer->SetMaxBytes(options_.max_answer_bytes);
   if (request.method != "GET" && options_.may_write) transfer->SendOnlyIf(&options_.may_write);
   loop_->Submit(transfer);
   return transfer;

@@ -39,7 +39,7 @@ class GangSearcher {
   StagedResult Run() {
     // 1. Leave out gangs that do not fit even alone: each would cost one search of everything.
     Standings standings(problem_.gangs.size(), Standing::kBefore);
-    if (standings.size() > 1 || HasOthers()) LeaveOutWhatFindsNoRoomAlone(standings);
+    if (standings.size() > 1 || HasOthers()) RemoveGangsWithoutCapacity(standings);
     // 2. Gangs before single pods of the same rank.
     const Standings tried = standings;
     StagedResult best = Settle(standings);
@@ -72,7 +72,7 @@ class GangSearcher {
 
   // Many gangs are too big for the free capacity even if no other pod is pending; this is found
   // quickly.
-  void LeaveOutWhatFindsNoRoomAlone(Standings& standings) {
+  void RemoveGangsWithoutCapacity(Standings& standings) {
     for (size_t gang = 0; gang < standings.size() && !out_of_time_(); ++gang) {
       Standings alone(standings.size(), Standing::kOut);
       alone[gang] = Standing::kBefore;

@@ -44,7 +44,7 @@ void FindTooLittle(const cluster::NodeInfo& node, const std::vector<Request>& re
   for (const auto& [id, asked] : requests) {
     int64_t total = node.allocatable.Get(id), kept = 0, members = 0;
     if (total >= asked) {
-      kept = LastinglyHeld(node, id);
+      kept = HeldByTiedPods(node, id);
       members = HeldByMembers(node, id);
       total -= kept + members;
     }

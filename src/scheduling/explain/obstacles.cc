@@ -48,7 +48,7 @@ int64_t HeldByLesser(const cluster::Pod& pod, const NodeInfo& node, const Lack& 
 Lack LackOf(const NodeInfo& node, const Shortfall& shortfall) {
   Lack lack{cluster::ResourceName(shortfall.resource), shortfall.requested,
             shortfall.allocatable - shortfall.used, shortfall.allocatable};
-  lack.kept = LastinglyHeld(node, shortfall.resource);
+  lack.kept = HeldByTiedPods(node, shortfall.resource);
   for (const auto& other : node.pods) {
     if (!IsPlacedMember(*other)) continue;
     const int64_t amount = cluster::RequestsOf(*other).Get(shortfall.resource);

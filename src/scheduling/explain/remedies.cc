@@ -36,7 +36,7 @@ Remedy FreeResources(const std::vector<std::string>& amounts, const std::string&
           fmt::format("free {} on node {}", Join(amounts, " and "), node)};
 }
 
-int64_t LastinglyHeld(const cluster::NodeInfo& node, cluster::ResourceId resource) {
+int64_t HeldByTiedPods(const cluster::NodeInfo& node, cluster::ResourceId resource) {
   int64_t held = 0;
   for (const auto& pod : node.pods) {
     if (IsTiedToNode(*pod)) held += cluster::RequestsOf(*pod).Get(resource);

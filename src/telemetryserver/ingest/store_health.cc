@@ -23,7 +23,7 @@ Status StoreHealth::Get() const {
   const std::scoped_lock lock(mutex_);
   if (!status_.ok() || !since_) return status_;
   const auto age = std::chrono::floor<std::chrono::seconds>(now_() - *since_);
-  if (age <= kLongestRound) return Status::Ok();
+  if (age <= kMaxRound) return Status::Ok();
   return {Code::kUnavailable,
           fmt::format("the store has not answered for {} s: look at its disk", age.count())};
 }

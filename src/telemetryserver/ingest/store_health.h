@@ -20,7 +20,7 @@
 namespace nos::telemetryserver {
 
 // A round that runs longer has a disk that stalls: most end within a second.
-inline constexpr Duration kLongestRound = std::chrono::seconds(20);
+inline constexpr Duration kMaxRound = std::chrono::seconds(20);
 
 class StoreHealth {
  public:
@@ -41,7 +41,7 @@ class StoreHealth {
       : metrics_(metrics), now_(std::move(now)) {}
 
   void Set(const Status& status);
-  // OK, or why writing fails. kUnavailable: a round runs for longer than kLongestRound.
+  // OK, or why writing fails. kUnavailable: a round runs for longer than kMaxRound.
   Status Get() const;
   // The last write failed.
   bool failing() const;

@@ -69,7 +69,7 @@ Verdict Refusal(const cluster::ResourceVector& instances, const cluster::NodeInf
 // Only for nodes that were managed before; other nodes are never refused here.
 bool MayHaveMore(const cluster::Node& before, const cluster::Node& after) {
   return cluster::IsManaged(before) &&
-         (!cluster::SayTheSameOfGpus(before, after) || after.resting_gpus != before.resting_gpus ||
+         (!cluster::HaveSameGpuSigns(before, after) || after.resting_gpus != before.resting_gpus ||
           after.allocatable != before.allocatable);
 }
 

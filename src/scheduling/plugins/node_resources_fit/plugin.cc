@@ -44,7 +44,7 @@ bool HasMore(const ResourceVector& requests, const ResourceVector& before,
 // Annotations and labels describe the partitioning of GPUs in addition to allocatable.
 bool HasMore(const ResourceVector& requests, const cluster::Node& before,
              const cluster::Node& after) {
-  if (AsksForGpus(requests) && !cluster::SayTheSameOfGpus(before, after)) return true;
+  if (AsksForGpus(requests) && !cluster::HaveSameGpuSigns(before, after)) return true;
   return HasMore(requests, ResourceVector::From(before.allocatable),
                  ResourceVector::From(after.allocatable));
 }
