@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "controllers/autoscaler/consolidation.h"
-#include "controllers/autoscaler/events.h"
 #include "controllers/autoscaler/growth.h"
 #include "controllers/autoscaler/moves.h"
 #include "controllers/autoscaler/pending_pods.h"
@@ -12,6 +11,7 @@
 #include "controllers/autoscaler/pools/observer.h"
 #include "controllers/autoscaler/removal_cancellation.h"
 #include "controllers/autoscaler/removals.h"
+#include "controllers/autoscaler/scaling_events.h"
 #include "controllers/autoscaler/signal_publisher.h"
 #include "controllers/metrics.h"
 

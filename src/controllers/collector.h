@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "controllers/collector/events.h"
+#include "controllers/collector/event_tally.h"
 #include "controllers/collector/jobs.h"
 #include "controllers/collector/records.h"
 #include "controllers/collector/watch.h"

@@ -17,9 +17,9 @@
 #include "controllers/autoscaler.h"
 #include "controllers/autoscaler/cycle.h"
 #include "controllers/autoscaler/decision_schedule.h"
-#include "controllers/autoscaler/events.h"
 #include "controllers/autoscaler/pools/observed.h"
 #include "controllers/autoscaler/relocation_ids.h"
+#include "controllers/autoscaler/scaling_events.h"
 #include "planning/shrink.h"
 
 namespace nos::controllers {

@@ -18,10 +18,10 @@
 #include "controllers/autoscaler.h"
 #include "controllers/autoscaler/cycle.h"
 #include "controllers/autoscaler/decision_schedule.h"
-#include "controllers/autoscaler/events.h"
 #include "controllers/autoscaler/pod_conditions.h"
 #include "controllers/autoscaler/pools/desired_counts.h"
 #include "controllers/autoscaler/pools/statuses.h"
+#include "controllers/autoscaler/scaling_events.h"
 #include "controllers/autoscaler/unschedulable_pods.h"
 #include "planning/growth.h"
 

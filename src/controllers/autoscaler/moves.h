@@ -17,11 +17,11 @@
 #include "controllers/autoscaler.h"
 #include "controllers/autoscaler/cycle.h"
 #include "controllers/autoscaler/decision_schedule.h"
-#include "controllers/autoscaler/events.h"
 #include "controllers/autoscaler/move_budget.h"
 #include "controllers/autoscaler/pending_pods.h"
 #include "controllers/autoscaler/pod_conditions.h"
 #include "controllers/autoscaler/relocation_ids.h"
+#include "controllers/autoscaler/scaling_events.h"
 #include "controllers/autoscaler/unschedulable_pods.h"
 #include "planning/moves.h"
 

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "controllers/autoscaler/cycle.h"
-#include "controllers/autoscaler/events.h"
+#include "controllers/autoscaler/scaling_events.h"
 #include "kube/work_queue.h"
 #include "reconcile/condition.h"
 #include "reconcile/pace.h"

@@ -20,9 +20,9 @@
 
 #include "controllers/autoscaler.h"
 #include "controllers/autoscaler/cycle.h"
-#include "controllers/autoscaler/events.h"
 #include "controllers/autoscaler/pools/desired_counts.h"
 #include "controllers/autoscaler/pools/observed.h"
+#include "controllers/autoscaler/scaling_events.h"
 
 namespace nos::controllers {
 

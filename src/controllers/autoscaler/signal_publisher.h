@@ -10,8 +10,8 @@
 #include "controllers/autoscaler.h"
 #include "controllers/autoscaler/cycle.h"
 #include "controllers/autoscaler/decision_schedule.h"
-#include "controllers/autoscaler/events.h"
 #include "controllers/autoscaler/pools/observed.h"
+#include "controllers/autoscaler/scaling_events.h"
 #include "controllers/autoscaler/scaling_signal.h"
 
 namespace nos::controllers {

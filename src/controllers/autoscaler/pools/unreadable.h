@@ -13,7 +13,7 @@
 
 #include "cluster/context.h"
 #include "controllers/autoscaler/cycle.h"
-#include "controllers/autoscaler/events.h"
+#include "controllers/autoscaler/scaling_events.h"
 
 namespace nos::controllers {
 

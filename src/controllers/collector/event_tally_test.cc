@@ -1,4 +1,4 @@
-#include "controllers/collector/events.h"
+#include "controllers/collector/event_tally.h"
 
 #include <gtest/gtest.h>
 

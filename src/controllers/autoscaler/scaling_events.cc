@@ -1,4 +1,4 @@
-#include "controllers/autoscaler/events.h"
+#include "controllers/autoscaler/scaling_events.h"
 
 #include <utility>
 
