@@ -1,6 +1,10 @@
-// The Events of this library, a function for each with its type, reason and message.
-// Callers remove from messages about pods the names that their readers may not see
+// The Events of this library, a function for each with its type, reason and message. Callers pass
+// values, and remove from them the names of pods that the readers of a pod may not see
 // (scheduling/pod_names.h).
+//
+// The message of a decision of the autoscaler is that of its Event. If a condition has the text of
+// an Event, a function here makes it for both. Only reasons come from elsewhere: of plans and of
+// the scheduler, and errors of other systems.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,6 +21,7 @@
 #include "cluster/node_pool.h"
 #include "cluster/objects.h"
 #include "kube/event_recorder.h"
+#include "scheduling/pod_names.h"
 
 namespace nos::controllers::events {
 
@@ -91,9 +96,13 @@ inline Note SpecRepaired(const std::string& node, std::string_view problem) {
                 fmt::format("Repairing spec annotations of Node: {}", problem));
 }
 
-// Partitioner, on pods. The texts are those of the condition kPartitionedCondition.
-inline Note SlicePlanned(const cluster::Pod& pod, std::string slices) {
-  return OnPod(pod, kNormal, "SlicePlanned", std::move(slices));
+// Partitioner, on pods. `slices`: "1g.5gb@0 on GPU 1". The condition kPartitionedCondition has the
+// text of SlicePlanned, and the reasons of SliceNotPlanned, which are those of the plan.
+inline std::string SlicePlannedText(std::string_view node, std::string_view slices) {
+  return fmt::format("Planned slices on Node {}: {}", node, slices);
+}
+inline Note SlicePlanned(const cluster::Pod& pod, std::string_view node, std::string_view slices) {
+  return OnPod(pod, kNormal, "SlicePlanned", SlicePlannedText(node, slices));
 }
 inline Note SliceNotPlanned(const cluster::Pod& pod, std::string_view reasons) {
   return OnPod(pod, kWarning, "SliceNotPlanned",
@@ -112,6 +121,8 @@ inline Note Scheduled(const cluster::Pod& pod, std::string_view node) {
   return OnPod(pod, kNormal, "Scheduled",
                fmt::format("Successfully assigned {} to {}", pod.Key(), node));
 }
+// `reasons`: the scheduler's text (scheduling/diagnosis.h), as in the condition PodScheduled. It
+// has the form of kube-scheduler's: "0/2 nodes are available: ...".
 inline Note FailedScheduling(const cluster::Pod& pod, std::string reasons) {
   return OnPod(pod, kWarning, "FailedScheduling", std::move(reasons));
 }
@@ -129,8 +140,17 @@ inline Note Preempted(const cluster::Pod& victim, const cluster::Pod& preemptor,
 }
 
 // Autoscaler, on node pools.
-inline Note ScaledUp(const cluster::NodePool& pool, std::string message) {
-  return OnPool(pool, kNormal, kReasonScaledUp, std::move(message));
+// `cause`: "for ml/a, ml/b".
+inline Note ScaledUp(const cluster::NodePool& pool, int32_t count, int32_t before,
+                     std::string_view cause) {
+  return OnPool(pool, kNormal, kReasonScaledUp,
+                fmt::format("Scaling up NodePool {} to {} Nodes from {}: {}", pool.meta.name, count,
+                            before, cause));
+}
+// The same, of a pool that another autoscaler scales. `cause`: "ml/a, ml/b".
+inline Note NodesRequested(const cluster::NodePool& pool, int32_t count, std::string_view cause) {
+  return OnPool(pool, kNormal, kReasonScaledUp,
+                fmt::format("Requesting {} Nodes for {}", count, cause));
 }
 inline Note ScaledDown(const cluster::NodePool& pool, int32_t count, int32_t before,
                        std::string_view empty_node) {
@@ -138,8 +158,17 @@ inline Note ScaledDown(const cluster::NodePool& pool, int32_t count, int32_t bef
                 fmt::format("Scaling down NodePool {} to {} Nodes from {}: Node {} is empty",
                             pool.meta.name, count, before, empty_node));
 }
-inline Note NotDelivered(const cluster::NodePool& pool, std::string message) {
-  return OnPool(pool, kWarning, kReasonNotDelivered, std::move(message));
+// A message of the condition kPoolReady. `failures`: in a row. `why`: what is wrong with nodes that
+// arrived; "": nothing.
+inline std::string NotDeliveredText(Time until, int32_t failures, std::string_view why) {
+  return fmt::format("Pausing requests for Nodes until {}: requested Nodes did not arrive{}{}{}",
+                     FormatTime(until),
+                     failures > 1 ? fmt::format(" ({} times in a row)", failures) : "",
+                     why.empty() ? "" : "; ", why);
+}
+// `ready`: the condition kPoolReady, with NotDeliveredText or with a problem that is more urgent.
+inline Note NotDelivered(const cluster::NodePool& pool, const cluster::Condition& ready) {
+  return OnPool(pool, kWarning, kReasonNotDelivered, ready.message);
 }
 // The reason ScaleFailed: the number of nodes could not be read or set, or not be shown to another
 // autoscaler.
@@ -163,8 +192,10 @@ inline Note Unreadable(const cluster::NodePool& pool, std::string_view problem) 
 }
 
 // Autoscaler, on nodes and pods.
-inline Note NodeEmptying(const std::string& node, std::string message) {
-  return OnNode(node, kNormal, kReasonNodeEmptying, std::move(message));
+inline Note NodeEmptying(const std::string& node, size_t pods) {
+  return OnNode(
+      node, kNormal, kReasonNodeEmptying,
+      fmt::format("Draining Node {}: its {} Pods move once their placeholders run", node, pods));
 }
 inline Note NodeRemoved(const std::string& node, std::string_view pool) {
   return OnNode(node, kNormal, kReasonNodeRemoved,
@@ -177,18 +208,38 @@ inline Note NodeNotRemoved(const std::string& node, std::string_view pool, Durat
                   "component that creates its Nodes",
                   pool, FormatAge(since)));
 }
-inline Note NodeKept(const std::string& node, std::string message) {
-  return OnNode(node, kNormal, kReasonNodeKept, std::move(message));
+// `any_evicted`: the node was being drained, and pods were evicted.
+inline Note NodeKept(const std::string& node, std::string_view why, bool any_evicted = false) {
+  return OnNode(
+      node, kNormal, kReasonNodeKept,
+      fmt::format("Keeping Node {}{}: {}", node, any_evicted ? " after evicting Pods" : "", why));
 }
-inline Note BadRemovalMark(const std::string& node, std::string message) {
-  return OnNode(node, kWarning, "BadRemovalMark", std::move(message));
+inline Note BadRemovalMark(const std::string& node, std::string_view annotation,
+                           std::string_view why, bool cordoned) {
+  return OnNode(node, kWarning, "BadRemovalMark",
+                fmt::format("Removing invalid annotation {} of Node: {}{}", annotation, why,
+                            cordoned ? ". The Node stays cordoned, because it is not known who "
+                                       "cordoned it. Uncordon it if it may take Pods"
+                                     : ""));
 }
-inline Note MovedAway(const cluster::Pod& pod, std::string message) {
-  return OnPod(pod, kNormal, kReasonMovedAway, std::move(message));
+inline Note MovedAway(const cluster::Pod& pod, std::string_view from, std::string_view to) {
+  return OnPod(pod, kNormal, kReasonMovedAway,
+               fmt::format("Evicting {} from Node {}: its placeholder runs on Node {}",
+                           scheduling::PodText(pod.Key()), from, to));
 }
-inline Note MadeRoom(const cluster::Pod& pod, std::string message) {
-  return OnPod(pod, kNormal, kReasonMadeRoom, std::move(message));
+inline Note MadeRoom(const cluster::Pod& pod) {
+  return OnPod(pod, kNormal, kReasonMadeRoom,
+               fmt::format("Moved other Pods to make room for {}", scheduling::PodText(pod.Key())));
 }
+// Messages of the condition kScalingCondition with the reason kNodesComing.
+inline std::string NodeComingText(std::string_view pool) {
+  return fmt::format("Waiting for a new Node of NodePool {}", pool);
+}
+inline std::string GroupNodesComingText(std::string_view node) {
+  return fmt::format("Waiting for new Nodes for other Pods of its group; this Pod fits on Node {}",
+                     node);
+}
+// `message`: of that condition.
 inline Note NodesComing(const cluster::Pod& pod, std::string message) {
   return OnPod(pod, kNormal, "NodesComing", std::move(message));
 }

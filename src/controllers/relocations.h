@@ -95,8 +95,12 @@ struct RelocationNote {
     kBadMark,    // an unusable mark was removed from a node, its cordon is left as it is
   } kind = Kind::kStarted;
   std::string id, node, pool, for_pod;
-  std::string pod, to;  // for kEvicted
-  std::string message;  // one sentence for users
+  std::string pod, from, to;  // for kEvicted
+  std::string placeholder;    // for kCalledOff: one of no relocation, which is deleted
+  std::string why;            // for kCalledOff and kBadMark
+  size_t moves = 0;           // for kStarted: the number of pods
+  bool any_evicted = false;   // for kCalledOff
+  bool cordoned = false;      // for kBadMark
 };
 
 // A node that is being removed.

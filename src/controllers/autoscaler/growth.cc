@@ -119,7 +119,7 @@ void Growth::SetConditions(const ScalingCycle& cycle, const ObservedCluster& clu
     if (!is_asked) continue;
     const std::string& name = cluster.pools[static_cast<size_t>(node.pool)].pool->meta.name;
     for (const int pod : node.pods) {
-      set(pod, "True", kNodesComing, fmt::format("Waiting for a new Node of NodePool {}", name));
+      set(pod, "True", kNodesComing, events::NodeComingText(name));
     }
   }
   for (const planning::NewNode& node : plan.nodes) {
@@ -127,10 +127,7 @@ void Growth::SetConditions(const ScalingCycle& cycle, const ObservedCluster& clu
     for (const int pod : node.pods) {
       if (NewNodePods::Has(on_new_nodes.failed, pod, unschedulable.gangs)) continue;
       if (NewNodePods::Has(on_new_nodes.asked, pod, unschedulable.gangs)) {
-        set(pod, "True", kNodesComing,
-            fmt::format("Waiting for new Nodes for other Pods of its group; this Pod fits on Node "
-                        "{}",
-                        node.name));
+        set(pod, "True", kNodesComing, events::GroupNodesComingText(node.name));
       } else {
         set(pod, "False", planning::kCapacityAvailable, kCapacityText);
       }
@@ -138,12 +135,12 @@ void Growth::SetConditions(const ScalingCycle& cycle, const ObservedCluster& clu
   }
 }
 
-void Growth::Report(const cluster::NodePool& pool, int count, const std::vector<std::string>& pods,
-                    const std::string& message, Time now) {
-  events_.Add(events::ScaledUp(pool, message));
+void Growth::Report(kube::EventNote event, const std::string& pool, int count,
+                    const std::vector<std::string>& pods, Time now) {
   events_.Record(
-      {.action = "grow", .pool = pool.meta.name, .count = count, .pods = pods, .message = message},
+      {.action = "grow", .pool = pool, .count = count, .pods = pods, .message = event.message},
       now);
+  events_.Add(std::move(event));
 }
 
 bool Growth::Request(const ScalingCycle& cycle, ObservedPool& pool, int count,
@@ -164,10 +161,8 @@ bool Growth::Request(const ScalingCycle& cycle, ObservedPool& pool, int count,
                                 ? std::string("minimum of the pool (spec.min)")
                                 : fmt::format("for {}{}", Join(pods, ", "),
                                               pods.size() < kMaxNamed ? "" : " and perhaps more");
-  Report(*pool.pool, wanted - before, pods,
-         fmt::format("Scaling up NodePool {} to {} Nodes from {}: {}", pool.pool->meta.name, wanted,
-                     before, cause),
-         cycle.now);
+  Report(events::ScaledUp(*pool.pool, wanted, before, cause), pool.pool->meta.name, wanted - before,
+         pods, cycle.now);
   return true;
 }
 
@@ -191,10 +186,9 @@ void Growth::RequestBySignal(const ScalingCycle& cycle, ObservedPool& pool, int 
   }
   if (wanted <= std::max(before, present)) return;
   pool.memory->grown = cycle.now;
-  Report(*pool.pool, wanted - std::max(before, present), pods,
-         fmt::format("Requesting {} Nodes for {}", wanted - present,
-                     pods.empty() ? "spec.min" : Join(pods, ", ")),
-         cycle.now);
+  Report(events::NodesRequested(*pool.pool, wanted - present,
+                                pods.empty() ? "spec.min" : Join(pods, ", ")),
+         pool.pool->meta.name, wanted - std::max(before, present), pods, cycle.now);
 }
 
 }  // namespace nos::controllers

@@ -60,8 +60,9 @@ class Growth {
   void SetConditions(const ScalingCycle& cycle, const ObservedCluster& cluster,
                      const UnschedulablePods& unschedulable, const planning::GrowthPlan& plan,
                      const std::set<int>& failed);
-  void Report(const cluster::NodePool& pool, int count, const std::vector<std::string>& pods,
-              const std::string& message, Time now);
+  // Adds the Event, and a decision with its message.
+  void Report(kube::EventNote event, const std::string& pool, int count,
+              const std::vector<std::string>& pods, Time now);
 
   const AutoscalerConfig& config_;
   const scheduling::FrameworkChoice& frameworks_;

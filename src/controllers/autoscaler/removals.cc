@@ -252,13 +252,13 @@ Status NodeRemovals::Keep(const ScalingCycle& cycle, const PoolPtr& pool, const 
   }
   marked_[node->meta.uid] = std::nullopt;
   leaving_.erase(name);
-  const std::string message = fmt::format("Keeping Node {}: {}", name, why);
-  events_.Add(events::NodeKept(name, message));
+  kube::EventNote event = events::NodeKept(name, why);
   events_.Record({.action = "keep",
                   .pool = pool == nullptr ? "" : pool->meta.name,
                   .node = name,
-                  .message = message},
+                  .message = event.message},
                  cycle.now);
+  events_.Add(std::move(event));
   return kept;
 }
 

@@ -1,5 +1,8 @@
 #include "controllers/autoscaler/scaling_events.h"
 
+#include <fmt/format.h>
+
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -27,34 +30,48 @@ ScalingEvents::ScalingEvents(size_t remembered, Metrics* metrics)
 
 void ScalingEvents::OfRelocations(const std::vector<RelocationNote>& notes,
                                   const reconcile::Listers& view, Time now) {
-  const auto of_pod = [&](const std::string& key, auto event, const std::string& text) {
-    const auto pod = view.pods.Get(key);
-    if (pod != nullptr) Add(event(*pod, scheduling::NamesOnlyFor(pod->meta.ns, text)));
-  };
   for (const RelocationNote& note : notes) {
     switch (note.kind) {
       case RelocationNote::Kind::kStarted:
-        if (!note.node.empty()) Add(events::NodeEmptying(note.node, note.message));
+        if (!note.node.empty()) Add(events::NodeEmptying(note.node, note.moves));
         break;
       case RelocationNote::Kind::kHeld:
         break;
       case RelocationNote::Kind::kEvicted:
-        of_pod(note.pod, events::MovedAway, note.message);
+        if (const auto pod = view.pods.Get(note.pod)) {
+          Add(events::MovedAway(*pod, note.from, note.to));
+        }
         break;
       case RelocationNote::Kind::kMoved:
-        if (!note.for_pod.empty()) of_pod(note.for_pod, events::MadeRoom, note.message);
+        if (note.for_pod.empty()) break;  // a node is drained
+        if (const auto pod = view.pods.Get(note.for_pod)) Add(events::MadeRoom(*pod));
         break;
       case RelocationNote::Kind::kBadMark:
-        Add(events::BadRemovalMark(note.node, note.message));
+        Add(events::BadRemovalMark(note.node, kRemoval, note.why, note.cordoned));
         break;
       case RelocationNote::Kind::kCalledOff:
-        if (!note.node.empty()) Add(events::NodeKept(note.node, note.message));
-        Record(
-            {.action = "call-off", .pool = note.pool, .node = note.node, .message = note.message},
-            now);
+        OfCalledOff(note, now);
         break;
     }
   }
+}
+
+void ScalingEvents::OfCalledOff(const RelocationNote& note, Time now) {
+  std::string message;
+  if (!note.node.empty()) {
+    kube::EventNote kept = events::NodeKept(note.node, note.why, note.any_evicted);
+    message = kept.message;
+    Add(std::move(kept));
+  } else if (!note.for_pod.empty()) {
+    message = fmt::format("{} moves that make room for {}: {}",
+                          note.any_evicted ? "Stopping" : "Cancelling",
+                          scheduling::PodText(note.for_pod), note.why);
+  } else {
+    message = fmt::format("Deleting placeholder Pod {}: {}", note.placeholder, note.why);
+  }
+  Record(
+      {.action = "call-off", .pool = note.pool, .node = note.node, .message = std::move(message)},
+      now);
 }
 
 void ScalingEvents::Record(ScalingDecision decision, Time now) {

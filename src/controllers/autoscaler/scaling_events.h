@@ -42,6 +42,8 @@ class ScalingEvents {
   void Publish(const reconcile::Listers& view, kube::Client& client, const Clock& clock);
 
  private:
+  void OfCalledOff(const RelocationNote& note, Time now);
+
   const size_t remembered_;
   Metrics* const metrics_;
   EventQueue queue_{kAutoscalerName, 50};

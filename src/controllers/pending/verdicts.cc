@@ -32,12 +32,15 @@ std::string Slices(const planning::PodOutcome& outcome) {
     parts.push_back(
         fmt::format("{}@{} on GPU {}", device.profile, device.placement.start, device.gpu));
   }
-  return fmt::format("Planned slices on Node {}: {}", outcome.node, Join(parts, ", "));
+  return Join(parts, ", ");
 }
 
 reconcile::WantedCondition ConditionOf(const planning::PodOutcome& outcome) {
   std::string type(kPartitionedCondition);
-  if (outcome.placed) return {std::move(type), "True", "Planned", Slices(outcome)};
+  if (outcome.placed) {
+    return {std::move(type), "True", "Planned",
+            events::SlicePlannedText(outcome.node, Slices(outcome))};
+  }
   if (outcome.reasons.empty())
     return {std::move(type), "False", scheduling::codes::kNotPlaced, "Found no GPU for this Pod"};
   std::vector<std::string> parts;
@@ -197,7 +200,7 @@ void Verdicts::Word(const planning::PodOutcome& outcome, const cluster::Pod& pod
   const std::string& what = partitioned ? condition.message : condition.reason;
   if (published.what == what && now - published.event < kMinEventInterval) return;
   portion.whats.push_back(what);
-  portion.events.push_back(partitioned ? events::SlicePlanned(pod, condition.message)
+  portion.events.push_back(partitioned ? events::SlicePlanned(pod, outcome.node, Slices(outcome))
                                        : events::SliceNotPlanned(pod, condition.message));
 }
 

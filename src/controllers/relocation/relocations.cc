@@ -7,7 +7,6 @@
 #include "controllers/relocation/marks.h"
 #include "controllers/relocation/placeholder.h"
 #include "controllers/relocation/steps.h"
-#include "scheduling/pod_names.h"
 
 namespace nos::controllers {
 namespace {
@@ -93,15 +92,6 @@ Result<std::vector<cluster::Node>> CloseSources(const Relocation& relocation,
   return closed;
 }
 
-std::string WhatIsStarted(const Relocation& relocation) {
-  if (relocation.node.empty()) {
-    return fmt::format("Moving {} Pods to make room for {}", relocation.moves.size(),
-                       scheduling::PodText(relocation.for_pod));
-  }
-  return fmt::format("Draining Node {}: its {} Pods move once their placeholders run",
-                     relocation.node, relocation.moves.size());
-}
-
 // The annotation of the pod, if it is a readable placeholder.
 std::optional<PlaceFor> ReadPlace(const cluster::Pod& pod, const std::string& ns) {
   if (pod.meta.ns != ns || !IsPlaceholder(pod) || pod.meta.deleted) return std::nullopt;
@@ -138,7 +128,7 @@ Status Relocations::Start(const Relocation& relocation, const reconcile::Listers
   }
   NOS_ASSIGN(const std::vector<cluster::Node> sources, CloseSources(relocation, view, client, now));
   RelocationNote started = NoteOf(relocation, RelocationNote::Kind::kStarted);
-  started.message = WhatIsStarted(relocation);
+  started.moves = relocation.moves.size();
   notes_.push_back(std::move(started));
   Status failed;
   std::vector<Result<Json>> made;
@@ -163,7 +153,7 @@ Status Relocations::Start(const Relocation& relocation, const reconcile::Listers
   memory.reported_off = true;
   memory.off = fmt::format("failed to create a placeholder: {}", failed.ToString());
   RelocationNote off = NoteOf(relocation, RelocationNote::Kind::kCalledOff);
-  off.message = CalledOffText(relocation.node, relocation.for_pod, false, memory.off);
+  off.why = memory.off;
   notes_.push_back(std::move(off));
   return failed.Within("create placeholders in namespace " + config_.ns);
 }

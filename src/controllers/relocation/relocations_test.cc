@@ -257,7 +257,7 @@ TEST_F(RelocationsTest, KeepsNodeCordonedUntilSuccessorsHaveNodes) {
   w.PutPod("a2", "");
   w.Step();
   EXPECT_EQ(w.Places(), "");
-  EXPECT_EQ(w.CountNotes(Kind::kMoved, "ml/big"), 1);
+  EXPECT_EQ(w.CountNotes(Kind::kMoved), 1);
   EXPECT_EQ(w.notes.back().for_pod, "ml/big");
   w.Step();
   EXPECT_TRUE(w.Node().unschedulable) << "a2 has no node yet";

@@ -25,16 +25,6 @@ std::string NamespaceOf(const std::string& key) { return key.substr(0, key.find(
 
 }  // namespace
 
-std::string CalledOffText(const std::string& node, const std::string& for_pod, bool any_evicted,
-                          std::string_view why) {
-  if (for_pod.empty()) {
-    return fmt::format("Keeping Node {}{}: {}", node, any_evicted ? " after evicting Pods" : "",
-                       why);
-  }
-  return fmt::format("{} moves that make room for {}: {}", any_evicted ? "Stopping" : "Cancelling",
-                     PodText(for_pod), why);
-}
-
 RelocationSteps::RelocationSteps(const RelocationConfig& config, const reconcile::Listers& view,
                                  kube::Client& client, Time now,
                                  std::map<std::string, RelocationMemory>& memory,
@@ -76,13 +66,6 @@ reconcile::ReconcileResult RelocationSteps::All() {
 
 void RelocationSteps::ClearWhatIsBad() {
   using Kind = RelocationNote::Kind;
-  const auto report = [&](Kind kind, const std::string& node, std::string message) {
-    RelocationNote note;
-    note.kind = kind;
-    note.node = node;
-    note.message = std::move(message);
-    notes_.push_back(std::move(note));
-  };
   for (const auto& [pod, why] : scene_.bad_places) {
     const Status deleted = DeletePlaceholder(pod->meta, client_);
     if (IsGoneOrChanged(deleted)) continue;
@@ -90,7 +73,11 @@ void RelocationSteps::ClearWhatIsBad() {
       outcome_.Note(deleted, "delete placeholder " + pod->Key());
       continue;
     }
-    report(Kind::kCalledOff, "", fmt::format("Deleting placeholder Pod {}: {}", pod->Key(), why));
+    RelocationNote note;
+    note.kind = Kind::kCalledOff;
+    note.placeholder = pod->Key();
+    note.why = why;
+    notes_.push_back(std::move(note));
   }
   for (const auto& [node, why] : scene_.bad_marks) {
     const Status written = DropMark(*node, client_).status();
@@ -98,11 +85,12 @@ void RelocationSteps::ClearWhatIsBad() {
       outcome_.Note(written, "remove annotation of node " + node->meta.name);
       continue;
     }
-    report(Kind::kBadMark, node->meta.name,
-           fmt::format("Removing invalid annotation {} of Node: {}{}", kRemoval, why,
-                       node->unschedulable ? ". The Node stays cordoned, because it is not known "
-                                             "who cordoned it. Uncordon it if it may take Pods"
-                                           : ""));
+    RelocationNote note;
+    note.kind = Kind::kBadMark;
+    note.node = node->meta.name;
+    note.why = why;
+    note.cordoned = node->unschedulable;
+    notes_.push_back(std::move(note));
   }
 }
 
@@ -146,8 +134,10 @@ void RelocationSteps::GiveUpPlaces(Moving& moving, const std::string& why) {
     if (!deleted.ok()) outcome_.Note(deleted, "delete placeholder " + place.pod->Key());
   }
   if (std::exchange(memory.reported_off, true)) return;
-  Note(moving, RelocationNote::Kind::kCalledOff,
-       CalledOffText(moving.NodeName(), moving.ForPod(), any_evicted, why));
+  RelocationNote note = NoteOf(moving, RelocationNote::Kind::kCalledOff);
+  note.why = why;
+  note.any_evicted = any_evicted;
+  notes_.push_back(std::move(note));
 }
 
 void RelocationSteps::Hold(Moving& moving) {
@@ -165,8 +155,7 @@ void RelocationSteps::Hold(Moving& moving) {
     done &= Write(place, what);
   }
   if (!done || std::exchange(memory_[moving.id].reported_held, true)) return;
-  Note(moving, RelocationNote::Kind::kHeld,
-       fmt::format("Evicting {} Pods: all of their placeholders run", moving.places.size()));
+  notes_.push_back(NoteOf(moving, RelocationNote::Kind::kHeld));
 }
 
 void RelocationSteps::Drain(Moving& moving) {
@@ -202,7 +191,7 @@ void RelocationSteps::MarkIfEmpty(Moving& moving) {
   emptied.since = now_;
   const Status written = MarkNode(*moving.node, emptied, client_).status();
   if (!written.ok()) return outcome_.Note(written, "mark node " + name + " as drained");
-  Note(moving, RelocationNote::Kind::kMoved, fmt::format("Drained Node {}", name));
+  notes_.push_back(NoteOf(moving, RelocationNote::Kind::kMoved));
 }
 
 std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
@@ -217,14 +206,16 @@ std::string RelocationSteps::Evict(const Moving& moving, const Place& place) {
   eviction.let_go = answer.ok() || answer.code() == Code::kNotFound;
   eviction.again = now_ + (eviction.let_go ? kShown : config_.eviction_retry);
   switch (answer.code()) {
-    case Code::kOk:
+    case Code::kOk: {
       Log(LogLevel::kInfo, "evicting Pod to move it to another Node",
           {{"pod", pod.Key()}, {"from", pod.node_name}, {"to", place.what.to}});
-      Note(moving, RelocationNote::Kind::kEvicted,
-           fmt::format("Evicting {} from Node {}: its placeholder runs on Node {}",
-                       PodText(pod.Key()), pod.node_name, place.what.to),
-           &place);
+      RelocationNote note = NoteOf(moving, RelocationNote::Kind::kEvicted);
+      note.pod = place.what.pod;
+      note.from = pod.node_name;
+      note.to = place.what.to;
+      notes_.push_back(std::move(note));
       break;
+    }
     case Code::kNotFound:
     case Code::kUnavailable:  // mostly refused by a PodDisruptionBudget
     case Code::kDeadline:
@@ -309,8 +300,7 @@ void RelocationSteps::ReleasePlaces() {
         moving.places, [&](const Place& place) { return gone_.contains(place.pod->Key()); });
     if (!over || moving.ForPod().empty() || !memory.off.empty()) continue;
     if (std::exchange(memory.reported_moved, true)) continue;
-    Note(moving, RelocationNote::Kind::kMoved,
-         fmt::format("Moved other Pods to make room for {}", PodText(moving.ForPod())));
+    notes_.push_back(NoteOf(moving, RelocationNote::Kind::kMoved));
   }
 }
 
@@ -386,20 +376,14 @@ Status RelocationSteps::Delete(const Place& place) {
   return IsGoneOrChanged(deleted) ? Status::Ok() : deleted;
 }
 
-void RelocationSteps::Note(const Moving& moving, RelocationNote::Kind kind, std::string message,
-                           const Place* place) {
+RelocationNote RelocationSteps::NoteOf(const Moving& moving, RelocationNote::Kind kind) {
   RelocationNote note;
   note.kind = kind;
   note.id = moving.id;
   note.node = moving.NodeName();
   note.pool = moving.mark ? moving.mark->pool : "";
   note.for_pod = moving.ForPod();
-  if (place != nullptr) {
-    note.pod = place->what.pod;
-    note.to = place->what.to;
-  }
-  note.message = std::move(message);
-  notes_.push_back(std::move(note));
+  return note;
 }
 
 }  // namespace nos::controllers

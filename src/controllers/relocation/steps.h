@@ -21,11 +21,6 @@
 
 namespace nos::controllers {
 
-// Message of RelocationNote::Kind::kCalledOff. `node`: the one to be drained, or `for_pod`: the
-// pending pod.
-std::string CalledOffText(const std::string& node, const std::string& for_pod, bool any_evicted,
-                          std::string_view why);
-
 class RelocationSteps {
  public:
   // All arguments must outlive this object.
@@ -71,8 +66,7 @@ class RelocationSteps {
   bool IsLeft(const Place& place) const { return nos::controllers::IsLeft(place, memory_, now_); }
   bool Write(Place& place, const PlaceFor& what);
   Status Delete(const Place& place);
-  void Note(const Moving& moving, RelocationNote::Kind kind, std::string message,
-            const Place* place = nullptr);
+  static RelocationNote NoteOf(const Moving& moving, RelocationNote::Kind kind);
 
   const RelocationConfig& config_;
   const reconcile::Listers& view_;

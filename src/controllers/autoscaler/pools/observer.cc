@@ -84,7 +84,7 @@ Status PoolObserver::UpdateState(const ScalingCycle& cycle, ObservedPool& pool) 
   const Status written = statuses_.Write(cycle, pool);
   if (!written.ok()) return written.Within("status of NodePool " + pool.pool->meta.name);
   if (state.failed) {
-    events_.Add(events::NotDelivered(*pool.pool, state.status.ready.message));
+    events_.Add(events::NotDelivered(*pool.pool, state.status.ready));
     events_.Record({.action = "close",
                     .pool = pool.pool->meta.name,
                     .count = state.write_back ? seen.wanted.value_or(0) - *state.write_back : 0,

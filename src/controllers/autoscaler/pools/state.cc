@@ -11,6 +11,7 @@
 #include "cluster/node_template.h"
 #include "cluster/resources.h"
 #include "controllers/autoscaler.h"
+#include "controllers/events.h"
 
 namespace nos::controllers {
 namespace {
@@ -125,14 +126,12 @@ Condition ReadyOf(const PoolSeen& seen, const PoolStatus& status) {
               "Failed to read the desired number of Nodes: " +
                   Shortened(seen.error.ToString(), kMaxText));
   if (status.closed_until) {
-    return is(
-        "False", "NotDelivered",
-        fmt::format(
-            "Pausing requests for Nodes until {}: requested Nodes did not arrive{}{}{}{}{}{}{}",
-            FormatTime(*status.closed_until),
-            status.failures > 1 ? fmt::format(" ({} times in a row)", status.failures) : "",
-            wrong.empty() ? "" : "; ", wrong, less.empty() ? "" : "; compared with earlier Nodes, ",
-            less, shut.empty() ? "" : "; ", shut));
+    std::vector<std::string> why;
+    if (!wrong.empty()) why.push_back(wrong);
+    if (!less.empty()) why.push_back("compared with earlier Nodes, " + less);
+    if (!shut.empty()) why.push_back(shut);
+    return is("False", events::kReasonNotDelivered,
+              events::NotDeliveredText(*status.closed_until, status.failures, Join(why, "; ")));
   }
   if (!cluster::IsDescribed(*seen.pool)) {
     return is("False", kNoTemplate, cluster::WhyNotDescribed());
