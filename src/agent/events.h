@@ -26,7 +26,7 @@ inline Note OnNode(const std::string& node, kube::EventType type, std::string re
 
 // Plans.
 inline Note Partitioned(const std::string& node, std::string_view plan) {
-  return OnNode(node, kNormal, "Partitioned", fmt::format("Applied plan {}", plan));
+  return OnNode(node, kNormal, "Partitioned", fmt::format("Partitioned Node by plan {}", plan));
 }
 inline Note PartitioningIncomplete(const std::string& node, std::string_view plan,
                                    std::string_view obstacles) {

@@ -269,9 +269,10 @@ TEST_F(AutoscalerTest, KeepsPoolWhoseSpecBecameInvalidAndReportsIt) {
   ASSERT_EQ(Wanted("a"), 1);
   Change("nodepools", "a", [](Json& pool) { MakeObject(pool, "spec")["max"] = "many"; });
   Run(seconds(30));
-  EXPECT_EQ(Ready("a"),
-            "False Invalid: Ignoring change, keeping last valid state: spec.max: must be a "
-            "whole number, not a string");
+  EXPECT_EQ(
+      Ready("a"),
+      "False Invalid: Ignoring change of NodePool, keeping last valid state: spec.max: must be a "
+      "whole number, not a string");
   EXPECT_EQ(Wanted("a"), 1);
   const auto version = [&] {
     return std::string(FindString(*api_.Find("nodepools", "a"), "metadata", "resourceVersion"));

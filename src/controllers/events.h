@@ -63,10 +63,14 @@ inline Note OnPool(const cluster::NodePool& pool, kube::EventType type, const ch
           std::move(message)};
 }
 
+inline std::string_view KindOf(const cluster::ElasticQuota& quota) {
+  return quota.composite ? cluster::kCompositeQuota : cluster::kElasticQuota;
+}
+
 inline Note OnQuota(const cluster::ElasticQuota& quota, kube::EventType type, const char* reason,
                     std::string message) {
-  return {{std::string(quota.composite ? cluster::kCompositeQuota : cluster::kElasticQuota),
-           quota.meta.ns, quota.meta.name, quota.meta.uid, "nos.nebuly.com/v1alpha1"},
+  return {{std::string(KindOf(quota)), quota.meta.ns, quota.meta.name, quota.meta.uid,
+           "nos.nebuly.com/v1alpha1"},
           type,
           reason,
           std::move(message)};
@@ -186,7 +190,8 @@ inline Note ScaleNotPublished(const cluster::NodePool& pool, const Status& error
   return OnPool(pool, kWarning, kReasonScaleFailed,
                 "Failed to publish missing Nodes: " + Shortened(error.ToString(), kMaxError));
 }
-inline constexpr std::string_view kIgnored = "Ignoring change, keeping last valid state: ";
+inline constexpr std::string_view kIgnored =
+    "Ignoring change of NodePool, keeping last valid state: ";
 inline Note Unreadable(const cluster::NodePool& pool, std::string_view problem) {
   return OnPool(pool, kWarning, "Unreadable", fmt::format("{}{}", kIgnored, problem));
 }
@@ -246,16 +251,20 @@ inline Note NodesComing(const cluster::Pod& pod, std::string message) {
 
 // Operator, on quotas. `amounts`: text of a resource list.
 inline Note Borrowing(const cluster::ElasticQuota& quota, std::string_view amounts) {
-  return OnQuota(quota, kNormal, "Borrowing", fmt::format("Using beyond min: {}", amounts));
+  return OnQuota(quota, kNormal, "Borrowing",
+                 fmt::format("Using beyond min of {}: {}", KindOf(quota), amounts));
 }
 inline Note BorrowingEnded(const cluster::ElasticQuota& quota) {
-  return OnQuota(quota, kNormal, "BorrowingEnded", "Using no more than min");
+  return OnQuota(quota, kNormal, "BorrowingEnded",
+                 fmt::format("Using no more than min of {}", KindOf(quota)));
 }
 inline Note Lending(const cluster::ElasticQuota& quota, std::string_view amounts) {
-  return OnQuota(quota, kNormal, "Lending", fmt::format("Lending to other quotas: {}", amounts));
+  return OnQuota(quota, kNormal, "Lending",
+                 fmt::format("Lending min of {} to other quotas: {}", KindOf(quota), amounts));
 }
 inline Note LendingEnded(const cluster::ElasticQuota& quota) {
-  return OnQuota(quota, kNormal, "LendingEnded", "Lending nothing to other quotas");
+  return OnQuota(quota, kNormal, "LendingEnded",
+                 fmt::format("Lending no min of {} to other quotas", KindOf(quota)));
 }
 inline Note Reclaimed(const cluster::ElasticQuota& quota, std::string_view pod,
                       std::string_view why) {

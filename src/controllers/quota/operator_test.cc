@@ -30,8 +30,8 @@ TEST_F(OperatorTest, WritesUsedBorrowedAndLent) {
   EXPECT_EQ(StatusList("b/quota", "used"), "cpu=0");
   EXPECT_EQ(StatusList("b/quota", "lent"), "cpu=2");
   EXPECT_THAT(Split(EventsOf(api_), '\n'),
-              IsSupersetOf({"Borrowing: Using beyond min: 2 of cpu",
-                            "Lending: Lending to other quotas: 2 of cpu"}));
+              IsSupersetOf({"Borrowing: Using beyond min of ElasticQuota: 2 of cpu",
+                            "Lending: Lending min of ElasticQuota to other quotas: 2 of cpu"}));
   // Without changes the operator writes nothing.
   api_.writes.clear();
   Start();

@@ -81,9 +81,10 @@ std::vector<PodViolation> FindMpsViolations(const NodeDevices& devices, std::spa
   for (const Pod& pod : sharing) {
     // A placeholder runs no CUDA program.
     if (!needs.host_ipc || pod->host_ipc || cluster::IsPlaceholder(*pod)) continue;
-    lacks.push_back(Lack(*pod, "MpsNeedsHostIPC",
-                         "Missing spec.hostIPC: true: MPS uses the host's shared memory, so CUDA "
-                         "programs of this Pod cannot use its share"));
+    lacks.push_back(
+        Lack(*pod, "MpsNeedsHostIPC",
+             "Failed to share GPU with Pod: it lacks spec.hostIPC: true. MPS uses the "
+             "host's shared memory, so CUDA programs of this Pod cannot use its share"));
   }
   if (!needs.one_user) return lacks;
   std::map<std::string, std::vector<std::string>> gpus;  // by pod
