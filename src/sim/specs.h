@@ -71,7 +71,7 @@ struct NodeSpec {
   Quantity memory = Quantity::FromValue(int64_t{768} << 30);
   int max_pods = 110;
   // A client forges the status of the Node object (world/run/chaos_stolen_node.h): invariant
-  // checkers judge the node by its devices only.
+  // checkers look at its devices only.
   bool forged = false;
   int most_shares = gpu::kMaxShares;  // per GPU shared by MPS
   // For hybrid nodes: the agent's rule for resetting GPUs whose MIG mode changes only with a reset.

@@ -293,7 +293,7 @@ class ApiServer::Impl {
   static Check Decode(Call& call, Json& object) {
     if (auto refusal = CheckEnvelope(*call.type, call.path.ns, object)) return refusal;
     const auto unknown = PruneUnknown(*call.type, object);
-    if (auto refusal = JudgeFaults(*call.type, call.validation,
+    if (auto refusal = CheckFaults(*call.type, call.validation,
                                    FaultsOf(call.request.duplicate_keys, unknown), call.warnings)) {
       return refusal;
     }
@@ -402,7 +402,7 @@ class ApiServer::Impl {
       return UntypedConfig(*call.type, config,
                            fmt::format(".{}: field not declared in schema", unknown[0]));
     }
-    if (auto refusal = JudgeFaults(*call.type, call.validation,
+    if (auto refusal = CheckFaults(*call.type, call.validation,
                                    FaultsOf(call.request.duplicate_keys, {}), call.warnings)) {
       return *refusal;
     }

@@ -103,7 +103,7 @@ std::vector<std::string> FaultsOf(const std::vector<std::string>& duplicates,
   return faults;
 }
 
-Check JudgeFaults(const ResourceType& type, FieldValidation validation,
+Check CheckFaults(const ResourceType& type, FieldValidation validation,
                   std::vector<std::string> faults, std::vector<std::string>& warnings) {
   if (faults.empty() || validation == FieldValidation::kIgnore) return std::nullopt;
   if (validation == FieldValidation::kWarn) {

@@ -28,7 +28,7 @@ Check CheckReadOptions(const kube::ApiRequest& request, bool watch);
 
 // `faults`: from FaultsOf. Refusal with kStrict: 400 that lists all faults. Otherwise appends the
 // warnings to `warnings`.
-Check JudgeFaults(const ResourceType& type, FieldValidation validation,
+Check CheckFaults(const ResourceType& type, FieldValidation validation,
                   std::vector<std::string> faults, std::vector<std::string>& warnings);
 // `unknown field "a.b"`, `duplicate field "c"`: the wording of strict decoding.
 std::vector<std::string> FaultsOf(const std::vector<std::string>& duplicates,

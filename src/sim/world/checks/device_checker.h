@@ -4,9 +4,9 @@
 // with the allocator. A scheduler may learn late that a device is gone: it counts for
 // kFaultsLinger.
 //
-//   DeviceChecker judge(api);
-//   judge.Watch(now);                         // after each step of the world
-//   for (std::string& problem : judge.TakeProblems()) ...
+//   DeviceChecker checker(api);
+//   checker.Watch(now);                         // after each step of the world
+//   for (std::string& problem : checker.TakeProblems()) ...
 //
 // One thread.
 #pragma once

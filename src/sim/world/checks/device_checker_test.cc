@@ -58,25 +58,25 @@ class DeviceCheckerTest : public testing::Test {
     return Look();
   }
   size_t Look() {
-    judge_.Watch(clock_.Now());
-    return judge_.TakeProblems().size();
+    checker_.Watch(clock_.Now());
+    return checker_.TakeProblems().size();
   }
 
   WorldClock clock_{Time(std::chrono::seconds(1'767'225'600))};
   ApiServer api_{clock_};
   kube::Client client_{api_};
-  DeviceChecker judge_{api_};
+  DeviceChecker checker_{api_};
 };
 
 TEST_F(DeviceCheckerTest, AllocationsWithinTheCountersAreGood) {
   EXPECT_EQ(Give("one", "a"), 0U);
   EXPECT_EQ(Give("two", "b"), 0U);
   EXPECT_EQ(Give("three", "plain"), 0U);
-  EXPECT_EQ(judge_.allocated(), 3);
-  EXPECT_EQ(judge_.DevicesOf("default/one"), (std::vector<std::string>{"n/a"}));
+  EXPECT_EQ(checker_.allocated(), 3);
+  EXPECT_EQ(checker_.DevicesOf("default/one"), (std::vector<std::string>{"n/a"}));
   EXPECT_EQ(Free("one") + Free("two"), 0U);
   EXPECT_EQ(Give("four", "c"), 0U);
-  EXPECT_EQ(judge_.allocated(), 2);
+  EXPECT_EQ(checker_.allocated(), 2);
 }
 
 TEST_F(DeviceCheckerTest, SameDeviceTwiceIsAProblem) {

@@ -1,9 +1,9 @@
 // Invariant checker: a scheduler evicts pods only for pending pods of higher priority, or for the
 // guaranteed quota of another namespace. Checks the objects in the API server.
 //
-//   EvictionChecker judge(quotas);            // quotas.See() is called for the same pods, and
-//   first judge.See(before, after, now);          // for each change of a pod in the API server for
-//   (std::string& problem : judge.TakeProblems()) ...
+//   EvictionChecker checker(quotas);   // for each change, quotas.See() is called first
+//   checker.See(before, after, now);   // for each change of a pod in the API server
+//   for (std::string& problem : checker.TakeProblems()) ...
 //
 // The scheduler may learn of changes late: a pod that was pending up to kFaultsLinger ago still
 // counts.

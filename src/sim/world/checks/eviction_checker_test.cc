@@ -29,7 +29,7 @@ class EvictionCheckerTest : public testing::Test {
     return pod;
   }
   void Evict(const std::string& name, int priority) {
-    judge.See(Make(name, priority, "n"), Make(name, priority, "n", true), now);
+    checker.See(Make(name, priority, "n"), Make(name, priority, "n", true), now);
   }
   // The problem with an eviction for priority.
   static std::string NoneIsHigher(const std::string& pod, int priority) {
@@ -39,16 +39,16 @@ class EvictionCheckerTest : public testing::Test {
 
   Time now{};
   QuotaChecker quotas;
-  EvictionChecker judge{quotas};
+  EvictionChecker checker{quotas};
 };
 
 TEST_F(EvictionCheckerTest, AcceptsEvictionsForHigherPriorityOnly) {
-  judge.See(nullptr, Make("high", 5), now);
+  checker.See(nullptr, Make("high", 5), now);
   Evict("low", 4);
-  EXPECT_THAT(judge.TakeProblems(), IsEmpty());
+  EXPECT_THAT(checker.TakeProblems(), IsEmpty());
   Evict("equal", 5);
-  EXPECT_THAT(judge.TakeProblems(), ElementsAre(NoneIsHigher("default/equal", 5)));
-  EXPECT_THAT(judge.TakeProblems(), IsEmpty()) << "reported once";
+  EXPECT_THAT(checker.TakeProblems(), ElementsAre(NoneIsHigher("default/equal", 5)));
+  EXPECT_THAT(checker.TakeProblems(), IsEmpty()) << "reported once";
 }
 
 TEST_F(EvictionCheckerTest, AcceptsEvictionsForAnotherNamespacesQuota) {
@@ -58,27 +58,27 @@ TEST_F(EvictionCheckerTest, AcceptsEvictionsForAnotherNamespacesQuota) {
     victim->meta.ns = evicted->meta.ns = ns;
     evicted->conditions = {{"DisruptionTarget", "True", "PreemptionByScheduler",
                             "a pod whose elastic quota guarantees these resources"}};
-    judge.See(victim, evicted, now);
+    checker.See(victim, evicted, now);
   };
-  judge.See(nullptr, Make("claimant", 0), now);
+  checker.See(nullptr, Make("claimant", 0), now);
   evict("other");
-  EXPECT_THAT(judge.TakeProblems(), IsEmpty());
+  EXPECT_THAT(checker.TakeProblems(), IsEmpty());
   evict("default");
   EXPECT_THAT(
-      judge.TakeProblems(),
+      checker.TakeProblems(),
       ElementsAre("default/victim of priority 9 is evicted, and none that waits has a right to "
                   "that"));
 }
 
 TEST_F(EvictionCheckerTest, FormerlyPendingPodCountsForAWhile) {
-  judge.See(nullptr, Make("high", 5), now);
-  judge.See(Make("high", 5), Make("high", 5, "n"), now);
+  checker.See(nullptr, Make("high", 5), now);
+  checker.See(Make("high", 5), Make("high", 5, "n"), now);
   now += seconds(1);
   Evict("first", 4);
-  EXPECT_THAT(judge.TakeProblems(), IsEmpty());
+  EXPECT_THAT(checker.TakeProblems(), IsEmpty());
   now += kFaultsLinger;
   Evict("second", 4);
-  EXPECT_THAT(judge.TakeProblems(), ElementsAre(NoneIsHigher("default/second", 4)));
+  EXPECT_THAT(checker.TakeProblems(), ElementsAre(NoneIsHigher("default/second", 4)));
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 // Invariant checker for the autoscaler's moves and node removals. Checks the objects in the API
 // server, the autoscaler's requests, and the nodes that the infrastructure removes.
 //
-//   MoveChecker judge;
-//   judge.See(before, after, now);            // for each change of a pod in the API server
-//   judge.Asked("ml/train-0", uid, now);      // the autoscaler requests its eviction
-//   judge.SeeScale({"a100", 1, 4}, 3, 2);     // the requested size of a pool has changed
-//   judge.SeeRemoval("gpu-7", {"a100", 1, 4}, 2, now);
-//   for (std::string& problem : judge.TakeProblems()) ...
+//   MoveChecker checker;
+//   checker.See(before, after, now);            // for each change of a pod in the API server
+//   checker.Asked("ml/train-0", uid, now);      // the autoscaler requests its eviction
+//   checker.SeeScale({"a100", 1, 4}, 3, 2);     // the requested size of a pool has changed
+//   checker.SeeRemoval("gpu-7", {"a100", 1, 4}, 2, now);
+//   for (std::string& problem : checker.TakeProblems()) ...
 //
 // The invariants: an evicted pod is movable, and a running placeholder that requests at least as
 // much holds a place for it on another node. All places of a relocation are held before its first

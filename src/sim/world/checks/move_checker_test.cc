@@ -42,11 +42,11 @@ class MoveCheckerTest : public testing::Test {
         pod, pod, node);
     return place;
   }
-  void Add(const Pod& pod) { judge.See(nullptr, pod, now); }
+  void Add(const Pod& pod) { checker.See(nullptr, pod, now); }
   // The problems with an eviction of the pod now.
   std::vector<std::string> Evict(const std::string& name) {
-    judge.Asked("default/" + name, "", now);
-    return judge.TakeProblems();
+    checker.Asked("default/" + name, "", now);
+    return checker.TakeProblems();
   }
   // The problem with an eviction from n1 without a place for the pod.
   static std::string NoPlace(const std::string& name) {
@@ -54,7 +54,7 @@ class MoveCheckerTest : public testing::Test {
   }
 
   Time now{};
-  MoveChecker judge;
+  MoveChecker checker;
   const PoolBounds pool{"a100", 1, 3};
 };
 
@@ -64,7 +64,7 @@ TEST_F(MoveCheckerTest, RequiresRunningPlaceholderOnAnotherNode) {
   Add(Make("b", "n1"));
   Add(Place("b", "n2"));
   EXPECT_THAT(Evict("b"), IsEmpty());
-  EXPECT_EQ(judge.evictions(), 2);
+  EXPECT_EQ(checker.evictions(), 2);
 }
 
 TEST_F(MoveCheckerTest, RejectsPendingOrLocalOrTooSmallPlaceholders) {
@@ -95,8 +95,8 @@ TEST_F(MoveCheckerTest, LostPlaceholderCountsForAWhile) {
   const auto of_a = Place("a", "n2"), of_b = Place("b", "n2");
   Add(of_a);
   Add(of_b);
-  judge.See(of_a, nullptr, now);
-  judge.See(of_b, nullptr, now);
+  checker.See(of_a, nullptr, now);
+  checker.See(of_b, nullptr, now);
   now += seconds(1);
   EXPECT_THAT(Evict("a"), IsEmpty());
   now += kFaultsLinger;
@@ -121,7 +121,7 @@ TEST_F(MoveCheckerTest, AcceptsMissingPlacesOnceEvictionsBegan) {
   Add(of_a);
   Add(Place("b", "n2", 2));
   EXPECT_THAT(Evict("a"), IsEmpty());
-  judge.See(of_a, nullptr, now);
+  checker.See(of_a, nullptr, now);
   now += kFaultsLinger + seconds(1);
   EXPECT_THAT(Evict("b"), IsEmpty());
 }
@@ -161,21 +161,22 @@ TEST_F(MoveCheckerTest, IgnoresTerminatingAndRemovedPods) {
   EXPECT_THAT(Evict("a"), IsEmpty());
   EXPECT_THAT(Evict("gone"), IsEmpty());
   Add(Make("b", "n1"));
-  judge.Asked("default/b", "of-another", now);
-  EXPECT_THAT(judge.TakeProblems(), IsEmpty());
-  EXPECT_EQ(judge.evictions(), 0);
+  checker.Asked("default/b", "of-another", now);
+  EXPECT_THAT(checker.TakeProblems(), IsEmpty());
+  EXPECT_EQ(checker.evictions(), 0);
 }
 
 TEST_F(MoveCheckerTest, ReportsPoolSizesOutOfBounds) {
-  judge.SeeScale(pool, 1, 3);
-  judge.SeeScale(pool, 3, 1);
-  judge.SeeScale(pool, 5, 4);  // the request before was above the maximum
-  EXPECT_THAT(judge.TakeProblems(), IsEmpty());
-  judge.SeeScale(pool, 3, 4);
-  EXPECT_THAT(judge.TakeProblems(),
+  checker.SeeScale(pool, 1, 3);
+  checker.SeeScale(pool, 3, 1);
+  checker.SeeScale(pool, 5, 4);  // the request before was above the maximum
+  EXPECT_THAT(checker.TakeProblems(), IsEmpty());
+  checker.SeeScale(pool, 3, 4);
+  EXPECT_THAT(checker.TakeProblems(),
               ElementsAre("pool a100 is asked for 4 nodes, and its maximum is 3"));
-  judge.SeeScale(pool, 1, 0);
-  EXPECT_THAT(judge.TakeProblems(), ElementsAre("pool a100 is left 0 nodes, and its minimum is 1"));
+  checker.SeeScale(pool, 1, 0);
+  EXPECT_THAT(checker.TakeProblems(),
+              ElementsAre("pool a100 is left 0 nodes, and its minimum is 1"));
 }
 
 TEST_F(MoveCheckerTest, ReportsRemovalOfNodesWithPods) {
@@ -185,10 +186,10 @@ TEST_F(MoveCheckerTest, ReportsRemovalOfNodesWithPods) {
   Add(daemon);
   now += kFaultsLinger + seconds(1);
   Add(Make("late", "n2"));
-  judge.SeeRemoval("n2", pool, 1, now);
-  EXPECT_THAT(judge.TakeProblems(), IsEmpty());
-  judge.SeeRemoval("n1", pool, 0, now);
-  EXPECT_THAT(judge.TakeProblems(),
+  checker.SeeRemoval("n2", pool, 1, now);
+  EXPECT_THAT(checker.TakeProblems(), IsEmpty());
+  checker.SeeRemoval("n1", pool, 0, now);
+  EXPECT_THAT(checker.TakeProblems(),
               ElementsAre("n1 goes, which leaves pool a100 0 nodes, and its minimum is 1",
                           "n1 goes with default/a on it"));
 }

@@ -95,10 +95,10 @@ void QuotaChecker::See(const Pod& before, const Pod& after, Time now) {
   }
   if (!HasNode(after)) return;
   held_[after->meta.uid] = {after->meta.ns, ChargeOf(*after), Leaves(*after), since};
-  if (!had_node && !Lingers(disturbed_, now)) JudgeBinding(*after, now);
+  if (!had_node && !Lingers(disturbed_, now)) CheckBinding(*after, now);
 }
 
-void QuotaChecker::JudgeBinding(const cluster::Pod& pod, Time now) {
+void QuotaChecker::CheckBinding(const cluster::Pod& pod, Time now) {
   const PlainQuota* quota = QuotaOf(pod.meta.ns);
   if (quota == nullptr) return;
   const quota::Amounts charge = ChargeOf(pod);

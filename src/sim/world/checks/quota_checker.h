@@ -3,9 +3,9 @@
 // are being evicted no longer count for their namespace). A pod evicted for the quota of another
 // namespace belongs to a namespace that uses more than its own min.
 //
-//   judge.SetQuotas({{"team-a", {"team-a"}, min, max}}, now);   // all quotas from now on
-//   judge.See(before, after, now);                              // for each change of a pod
-//   for (std::string& problem : judge.TakeProblems(now)) ...
+//   checker.SetQuotas({{"team-a", {"team-a"}, min, max}}, now);   // all quotas from now on
+//   checker.See(before, after, now);                              // for each change of a pod
+//   for (std::string& problem : checker.TakeProblems(now)) ...
 //
 // The scheduler may learn of changes late: former quotas, pods bound by another scheduler, and
 // removed pods count for kFaultsLinger.
@@ -83,7 +83,7 @@ class QuotaChecker {
   // yet that some pods have left.
   quota::Amount PerhapsUsedBy(const PlainQuota& quota, cluster::ResourceId resource,
                               Time now) const;
-  void JudgeBinding(const cluster::Pod& pod, Time now);
+  void CheckBinding(const cluster::Pod& pod, Time now);
   void OnLeaving(const quota::Amounts& charge);
 
   std::vector<PlainQuota> quotas_;

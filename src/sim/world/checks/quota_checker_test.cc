@@ -33,26 +33,26 @@ class QuotaCheckerTest : public testing::Test {
     return quota;
   }
   void Bind(const std::string& ns, const std::string& name, int64_t cpu) {
-    judge.See(Make(ns, name, cpu, false), Make(ns, name, cpu, true), now);
+    checker.See(Make(ns, name, cpu, false), Make(ns, name, cpu, true), now);
   }
   void SetQuotas(std::vector<PlainQuota> quotas) {
-    judge.SetQuotas(std::move(quotas), now);
+    checker.SetQuotas(std::move(quotas), now);
     now += kFaultsLinger + seconds(1);
   }
   bool MayTake(const std::string& from, const std::string& by) {
-    return judge.MayTake(*Make(from, "victim", 1, true), *Make(by, "claimant", 1, false), now);
+    return checker.MayTake(*Make(from, "victim", 1, true), *Make(by, "claimant", 1, false), now);
   }
 
   Time now{};
-  QuotaChecker judge;
+  QuotaChecker checker;
 };
 
 TEST_F(QuotaCheckerTest, ReportsBindingsBeyondMax) {
   SetQuotas({Quota("a", 5, 2)});
   Bind("a", "one", 2);
-  EXPECT_THAT(judge.TakeProblems(now), IsEmpty());
+  EXPECT_THAT(checker.TakeProblems(now), IsEmpty());
   Bind("a", "two", 1);
-  EXPECT_THAT(judge.TakeProblems(now),
+  EXPECT_THAT(checker.TakeProblems(now),
               ElementsAre("a/two is bound, and 3 of cpu are used by a: more than 2"));
 }
 
@@ -60,9 +60,9 @@ TEST_F(QuotaCheckerTest, PodForWhichAPlaceIsPreparedUsesItsQuota) {
   SetQuotas({Quota("a", 2), Quota("b", 2)});
   Bind("a", "one", 2);
   EXPECT_FALSE(MayTake("a", "b"));
-  judge.SetReserved({Make("a", "two", 1, false)});
+  checker.SetReserved({Make("a", "two", 1, false)});
   EXPECT_TRUE(MayTake("a", "b"));
-  judge.SetReserved({Make("b", "three", 1, false)});
+  checker.SetReserved({Make("b", "three", 1, false)});
   EXPECT_FALSE(MayTake("a", "b"));
 }
 
@@ -70,12 +70,12 @@ TEST_F(QuotaCheckerTest, ReportsBorrowingBeyondTheSumOfGuarantees) {
   SetQuotas({Quota("a", 2), Quota("b", 1)});
   Bind("a", "one", 3);
   Bind("b", "two", 1);
-  EXPECT_THAT(judge.TakeProblems(now), IsEmpty()) << "each is within min, or was there before";
+  EXPECT_THAT(checker.TakeProblems(now), IsEmpty()) << "each is within min, or was there before";
   now += seconds(11);
   Bind("a", "three", 1);
-  EXPECT_THAT(judge.TakeProblems(now), IsEmpty()) << "an eviction may be under way";
+  EXPECT_THAT(checker.TakeProblems(now), IsEmpty()) << "an eviction may be under way";
   now += kEvictionRepeats;
-  EXPECT_THAT(judge.TakeProblems(now),
+  EXPECT_THAT(checker.TakeProblems(now),
               ElementsAre("a/three is bound, and 5 of cpu are used by all: more than 3"));
 }
 
@@ -87,7 +87,7 @@ TEST_F(QuotaCheckerTest, AcceptsBorrowerBoundMomentsAfterGuaranteedPod) {
   now += seconds(2);
   Bind("a", "three", 1);
   now += kEvictionRepeats;
-  EXPECT_THAT(judge.TakeProblems(now), IsEmpty());
+  EXPECT_THAT(checker.TakeProblems(now), IsEmpty());
 }
 
 TEST_F(QuotaCheckerTest, AcceptsBorrowingWhatAnEvictionFreesSoon) {
@@ -95,9 +95,9 @@ TEST_F(QuotaCheckerTest, AcceptsBorrowingWhatAnEvictionFreesSoon) {
   Bind("a", "one", 2);
   Bind("b", "two", 1);
   Bind("a", "three", 1);
-  judge.See(Make("b", "two", 1, true), nullptr, now);
+  checker.See(Make("b", "two", 1, true), nullptr, now);
   now += kEvictionRepeats;
-  EXPECT_THAT(judge.TakeProblems(now), IsEmpty());
+  EXPECT_THAT(checker.TakeProblems(now), IsEmpty());
 }
 
 TEST_F(QuotaCheckerTest, BindingIsMadeUpForByItsOwnAmount) {
@@ -105,22 +105,22 @@ TEST_F(QuotaCheckerTest, BindingIsMadeUpForByItsOwnAmount) {
   Bind("a", "one", 3);
   Bind("b", "two", 1);  // within min, beside what "one" borrows
   Bind("a", "three", 1);
-  judge.See(Make("a", "three", 1, true), nullptr, now);
+  checker.See(Make("a", "three", 1, true), nullptr, now);
   now += kEvictionRepeats;
-  EXPECT_THAT(judge.TakeProblems(now), IsEmpty());
+  EXPECT_THAT(checker.TakeProblems(now), IsEmpty());
 }
 
 TEST_F(QuotaCheckerTest, ToleratesNewQuotasAndRivalBindingsForAWhile) {
-  judge.SetQuotas({Quota("a", 5, 2)}, now);
+  checker.SetQuotas({Quota("a", 5, 2)}, now);
   Bind("a", "one", 3);
-  EXPECT_THAT(judge.TakeProblems(now), IsEmpty());
+  EXPECT_THAT(checker.TakeProblems(now), IsEmpty());
   now += kFaultsLinger + seconds(1);
-  judge.SeeRival(now);
+  checker.SeeRival(now);
   Bind("a", "two", 1);
-  EXPECT_THAT(judge.TakeProblems(now), IsEmpty());
+  EXPECT_THAT(checker.TakeProblems(now), IsEmpty());
   now += kFaultsLinger + seconds(1);
   Bind("a", "three", 1);
-  EXPECT_THAT(judge.TakeProblems(now),
+  EXPECT_THAT(checker.TakeProblems(now),
               ElementsAre("a/three is bound, and 5 of cpu are used by a: more than 2"));
 }
 
@@ -142,7 +142,7 @@ TEST_F(QuotaCheckerTest, EvictedPodStopsCountingAfterAWhile) {
   const Pod pod = Make("a", "one", 3, true);
   auto evicted = std::make_shared<cluster::Pod>(*pod);
   evicted->conditions = {{"DisruptionTarget", "True", "PreemptionByScheduler", ""}};
-  judge.See(pod, evicted, now);
+  checker.See(pod, evicted, now);
   EXPECT_TRUE(MayTake("a", "b"));
   now += kFaultsLinger + seconds(1);
   EXPECT_FALSE(MayTake("a", "b"));
@@ -155,12 +155,12 @@ TEST_F(QuotaCheckerTest, EndedPodCountsForAWhile) {
   const Pod pod = Make("a", "one", 2, true);
   auto ended = std::make_shared<cluster::Pod>(*pod);
   ended->phase = "Succeeded";
-  judge.See(pod, ended, now);
+  checker.See(pod, ended, now);
   EXPECT_FALSE(MayTake("a", "b"));
   now += seconds(5);
   Bind("a", "two", 2);
   EXPECT_TRUE(MayTake("a", "b"));
-  judge.See(ended, nullptr, now);
+  checker.See(ended, nullptr, now);
   now += kFaultsLinger - seconds(5);
   EXPECT_TRUE(MayTake("a", "b"));
   now += seconds(1);

@@ -158,7 +158,7 @@ int64_t HeldOf(const RunningPod& pod, const std::string& resource) {
 
 // Schedulers count the requests of ended init containers as long as the pod exists, so nos keeps as
 // many instances for it. The choice of the instances is up to nos.
-std::set<std::string> Kept(const Judged& node) {
+std::set<std::string> Kept(const CheckedNode& node) {
   std::set<std::string> kept;
   const auto& known = node.machine->kubelet().pods();
   for (const auto* pod : node.bound) {
@@ -172,7 +172,7 @@ std::set<std::string> Kept(const Judged& node) {
 }
 
 // Instances that pods hold or that are kept for them.
-std::vector<gpu::Occupancy> UsedGpus(const Judged& node, bool empty) {
+std::vector<gpu::Occupancy> UsedGpus(const CheckedNode& node, bool empty) {
   const Machine& machine = *node.machine;
   const std::set<std::string> kept = Kept(node);
   std::vector<gpu::Occupancy> gpus;
@@ -189,7 +189,7 @@ std::vector<gpu::Occupancy> UsedGpus(const Judged& node, bool empty) {
 }
 
 // Slices of bound pods that the kubelet has not allocated yet: they will take capacity too.
-void AddPromised(const Judged& node, std::vector<std::string>& resources) {
+void AddPromised(const CheckedNode& node, std::vector<std::string>& resources) {
   for (const auto* pod : node.bound) {
     const auto& known = node.machine->kubelet().pods();
     if (known.contains(pod->meta.uid)) continue;
@@ -218,7 +218,7 @@ using Shares = std::vector<std::vector<const cluster::Pod*>>;  // by node
 // Tries all distributions of the pods from `next` on over the nodes, in addition to the pods
 // already in `shares`.
 bool Spread(const std::vector<const cluster::Pod*>& pods, size_t next,
-            const std::vector<Judged>& nodes, Shares& shares) {
+            const std::vector<CheckedNode>& nodes, Shares& shares) {
   if (next == pods.size()) return true;
   for (size_t i = 0; i < nodes.size(); ++i) {
     shares[i].push_back(pods[next]);
@@ -235,12 +235,12 @@ bool ToleratesTaints(const cluster::Pod& pod, const cluster::Node& node) {
 }
 
 bool CouldRunTogether(const std::vector<const cluster::Pod*>& pods,
-                      const std::vector<Judged>& nodes) {
+                      const std::vector<CheckedNode>& nodes) {
   Shares shares(nodes.size());
   return Spread(pods, 0, nodes, shares);
 }
 
-bool CouldRun(const std::vector<const cluster::Pod*>& pods, const Judged& node, bool empty) {
+bool CouldRun(const std::vector<const cluster::Pod*>& pods, const CheckedNode& node, bool empty) {
   const auto served = [](const cluster::Pod* pod) {
     return !scheduling::AsksForSeveralShares(*pod);
   };

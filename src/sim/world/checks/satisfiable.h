@@ -15,7 +15,7 @@
 
 namespace nos::sim {
 
-struct Judged {
+struct CheckedNode {
   const cluster::Node* node = nullptr;
   const Machine* machine = nullptr;
   std::vector<const cluster::Pod*> bound;  // bound and not finished
@@ -29,10 +29,10 @@ bool ToleratesTaints(const cluster::Pod& pod, const cluster::Node& node);
 
 // True if the node could run all the pods at once after repartitioning all free instances. `empty`:
 // assumes that no other pod runs there. False for a node that is rebooting.
-bool CouldRun(const std::vector<const cluster::Pod*>& pods, const Judged& node, bool empty);
+bool CouldRun(const std::vector<const cluster::Pod*>& pods, const CheckedNode& node, bool empty);
 // True if the nodes in their current state could run the pods together.
 bool CouldRunTogether(const std::vector<const cluster::Pod*>& pods,
-                      const std::vector<Judged>& nodes);
+                      const std::vector<CheckedNode>& nodes);
 
 // True if the GPUs could hold these slices (resource names) beside their current content. `others`:
 // the other model of each GPU while it is unused; null if it has none.

@@ -255,7 +255,7 @@ class Rollout {
                    enough ? "Deployment has minimum availability."
                           : "Deployment does not have minimum availability.",
                    /*updated=*/true);
-    if (!paused) JudgeProgress(status, conditions);
+    if (!paused) CheckProgress(status, conditions);
     status["conditions"] = conditions.Take();
     plan_.status = std::move(status);
   }
@@ -272,7 +272,7 @@ class Rollout {
            Sum("replicas", false) < old_before;
   }
 
-  void JudgeProgress(const JsonObject& status, Conditions& conditions) {
+  void CheckProgress(const JsonObject& status, Conditions& conditions) {
     const std::string name = fresh_ == nullptr ? made_ : fresh_->meta.name;
     if (fresh_ == nullptr) {
       return conditions.Put("Progressing", true, "NewReplicaSetCreated",

@@ -62,7 +62,7 @@ class Batch {
       RemoveLater(*ended);
       return std::move(plan_);
     }
-    Judge();
+    CheckEnd();
     if (!end_reason_.empty() || suspended_) {
       RemoveActive();
     } else if (!complete_) {
@@ -98,7 +98,7 @@ class Batch {
   }
 
   // Complete, or failed with a reason, or neither.
-  void Judge() {
+  void CheckEnd() {
     // Without a number of completions the first success decides, once no pod runs.
     complete_ = needed_ ? succeeded_ >= *needed_ : succeeded_ > 0 && active_.empty();
     if (complete_) return;

@@ -29,7 +29,7 @@ Status CreateOnce(kube::Client& client, const kube::Resource& resource, const Js
 
 ClaimDriver::ClaimDriver(std::string node, device::SimGpus& gpus,
                          std::vector<const gpu::Model*> models, kube::Transport& api,
-                         const Clock& clock, EventLog& log, Judge judge)
+                         const Clock& clock, EventLog& log, ReportProblem report_problem)
     : node_(std::move(node)),
       name_("driver " + node_),
       gpus_(gpus),
@@ -37,7 +37,7 @@ ClaimDriver::ClaimDriver(std::string node, device::SimGpus& gpus,
       client_(api),
       clock_(clock),
       log_(log),
-      judge_(std::move(judge)) {}
+      report_problem_(std::move(report_problem)) {}
 
 bool ClaimDriver::Step() {
   if (announced_ || clock_.Now() < retry_at_) return false;
@@ -281,7 +281,7 @@ Status ClaimDriver::CheckFree(const Device& device, const std::string& uid) {
     if (other_uid == uid) continue;
     for (const Device& other : holder.devices) {
       if (!Overlap(device.id, other.id)) continue;
-      JudgeOverlap(device, other, holder);
+      ReportOverlap(device, other, holder);
       return {Code::kUnavailable, fmt::format("{} overlaps with {} of claim {}", device.name,
                                               other.name, holder.claim.name)};
     }
@@ -291,13 +291,13 @@ Status ClaimDriver::CheckFree(const Device& device, const std::string& uid) {
 
 // A claim that lost its allocation while its pod still ran is no fault of an allocator: the pod was
 // deleted by force.
-void ClaimDriver::JudgeOverlap(const Device& device, const Device& other, const Prepared& holder) {
+void ClaimDriver::ReportOverlap(const Device& device, const Device& other, const Prepared& holder) {
   const auto claim = client_.Get(kResourceClaims, holder.claim.ns, holder.claim.name);
   if (!claim.ok() || FindString(*claim, "metadata", "uid") != holder.claim.uid) return;
   for (const Json& result : ListOf(Find(*claim, "status", "allocation", "devices", "results"))) {
     if (FindString(result, "pool") != node_ || FindString(result, "device") != other.name) continue;
-    judge_(fmt::format("{}: device given twice: {} overlaps with {}, which claim {} has", node_,
-                       device.name, other.name, holder.claim.name));
+    report_problem_(fmt::format("{}: device given twice: {} overlaps with {}, which claim {} has",
+                                node_, device.name, other.name, holder.claim.name));
     return;
   }
 }

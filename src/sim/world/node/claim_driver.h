@@ -53,11 +53,12 @@ class ClaimDriver final : public Actor {
     Duration between{};          // pause after the write of each slice
   };
   // Called when the API server grants a device to two claims.
-  using Judge = std::function<void(std::string problem)>;
+  using ReportProblem = std::function<void(std::string problem)>;
 
   // `gpus` and `api` must outlive the object. REQUIRES: the models are MIG models.
   ClaimDriver(std::string node, device::SimGpus& gpus, std::vector<const gpu::Model*> models,
-              kube::Transport& api, const Clock& clock, EventLog& log, Judge judge);
+              kube::Transport& api, const Clock& clock, EventLog& log,
+              ReportProblem report_problem);
 
   const std::string& name() const override { return name_; }
   // Announces the devices.
@@ -114,7 +115,7 @@ class ClaimDriver final : public Actor {
   Result<std::vector<Device>> Granted(const ClaimRef& claim);
   Status CheckFree(const Device& device, const std::string& uid);
   bool Overlap(const DeviceId& a, const DeviceId& b) const;
-  void JudgeOverlap(const Device& device, const Device& other, const Prepared& holder);
+  void ReportOverlap(const Device& device, const Device& other, const Prepared& holder);
   Status Create(Device& device);
   Status Destroy(const Device& device);
   Status End(Prepared& claim);
@@ -126,7 +127,7 @@ class ClaimDriver final : public Actor {
   kube::Client client_;
   const Clock& clock_;
   EventLog& log_;
-  Judge judge_;
+  ReportProblem report_problem_;
   bool announced_ = false, away_ = false;
   Publication publication_;
   int64_t generation_ = 1;

@@ -186,7 +186,7 @@ TEST_F(ClaimDriverTest, RefusesDevicesThatItDoesNotHave) {
   }
 }
 
-TEST_F(ClaimDriverTest, OverlapIsRefusedAndJudged) {
+TEST_F(ClaimDriverTest, OverlapIsRefusedAndReported) {
   EXPECT_EQ(Prepare(Add("a", {"gpu-0-mig-3g40gb-9-0"})), Code::kOk);
   EXPECT_EQ(Prepare(Add("b", {"gpu-0-mig-1g10gb-19-4"})), Code::kOk);
   EXPECT_TRUE(problems_.empty());

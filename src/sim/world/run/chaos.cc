@@ -187,11 +187,11 @@ class Chaos {
   // Runs without faults while the tenant goes on.
   void RunWithTenant() {
     world_.RunFor(kFaultsLinger);
-    GuaranteeJudge judge;
+    GuaranteeChecker checker;
     while (report_.violations.empty() && world_.violations().empty() &&
            world_.Now() < EndOfHostility()) {
       world_.RunFor(kProbe);
-      if (auto problem = judge.See(progress_.Entitled(ChaosTenant::kGuaranteed), world_.Now())) {
+      if (auto problem = checker.See(progress_.Entitled(ChaosTenant::kGuaranteed), world_.Now())) {
         report_.late = true;
         report_.violations.push_back(*std::move(problem));
       }
@@ -264,7 +264,7 @@ class Chaos {
     RandomWorkload workload;
     workload.pods = options_.pods > 0 ? options_.pods : 10 + static_cast<int>(random_.Below(21));
     workload.arrivals_last = options_.faults_last;
-    if (options_.hostile_tenant) workload.arrivals_last += kHostileFor - GuaranteeJudge::kBound;
+    if (options_.hostile_tenant) workload.arrivals_last += kHostileFor - GuaranteeChecker::kBound;
     if (options_.stolen_node) workload.arrivals_last += kThiefFor - options_.bound;
     report_.pods = workload.pods;
     std::vector<PodSpec> pods = DrawWorkload(workload, models_, random_);
@@ -406,7 +406,7 @@ class Chaos {
 
   void DescribeState() {
     for (const auto& pod : world_.Pods()) {
-      if (!ProgressJudge::Waits(*pod)) continue;
+      if (!ProgressChecker::Waits(*pod)) continue;
       std::string line = fmt::format("{} priority {} asks", pod->Key(), pod->priority);
       for (const auto& [resource, amount] : cluster::PodRequests(*pod)) {
         line += fmt::format(" {}x{}", amount.ToString(), resource);
@@ -447,7 +447,7 @@ class Chaos {
   ChaosTenant tenant_{world_, options_.seed ^ kTenant};
   ChaosClaims claims_{world_, options_.seed ^ kClaims};
   StolenNode stolen_{world_, options_.seed ^ kThief};
-  ProgressJudge progress_{options_, world_, {quotas_, claims_, pools_}};
+  ProgressChecker progress_{options_, world_, {quotas_, claims_, pools_}};
   std::vector<const gpu::Model*> models_;
   struct {
     int64_t memory = 0, cpu = 0;  // of all nodes: GB of GPUs, cores

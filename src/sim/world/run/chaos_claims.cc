@@ -492,7 +492,7 @@ void ChaosClaims::SetConditions(const Json& claim) {
                                 FindString(claim, "metadata", "name"), written.ToString()));
 }
 
-// --- Judgement
+// --- Checks
 
 std::vector<Json> ChaosClaims::List(const kube::Resource& kind) {
   auto list = client_.List(kind, "", {});

@@ -34,7 +34,7 @@ class ChaosClaims {
   // The same for all pods of a gang: each gets claims of its own.
   void DrawClaims(GangSpec& gang);
 
-  // Reads the objects that CouldServe judges by.
+  // Reads the objects that CouldServe decides by.
   void Refresh();
   // True if devices of the node could serve the claims of these pods at once; `empty`: if no claim
   // had any.

@@ -15,7 +15,7 @@ namespace {
 constexpr Duration kPoolsBound = std::chrono::minutes(15);
 
 // True if all pods bound to the node are among these.
-bool AllMayGo(const Judged& node, const ProgressJudge::Pods& may_go) {
+bool AllMayGo(const CheckedNode& node, const ProgressChecker::Pods& may_go) {
   return std::ranges::all_of(node.bound, [&](const cluster::Pod* pod) {
     return std::ranges::count(may_go, pod, &std::shared_ptr<const cluster::Pod>::get) > 0;
   });
@@ -23,34 +23,34 @@ bool AllMayGo(const Judged& node, const ProgressJudge::Pods& may_go) {
 
 }  // namespace
 
-std::vector<Judged> ProgressJudge::JudgedNodes(const Pods& pods) {
-  std::vector<Judged> judged;
+std::vector<CheckedNode> ProgressChecker::CheckedNodes(const Pods& pods) {
+  std::vector<CheckedNode> nodes;
   if (options_.claims) cluster_.claims.Refresh();
   nodes_ = world_.Nodes();
   for (const auto& node : nodes_) {
     const Machine* machine = world_.FindMachine(node->meta.name);
     if (machine == nullptr || node->meta.name == excluded_) continue;
-    judged.push_back({node.get(), machine, {}});
+    nodes.push_back({node.get(), machine, {}});
     if (options_.claims) {
-      judged.back().serves_claims = [this, name = node->meta.name](const auto& all, bool empty) {
+      nodes.back().serves_claims = [this, name = node->meta.name](const auto& all, bool empty) {
         return cluster_.claims.CouldServe(all, name, empty);
       };
     }
     for (const auto& pod : pods) {
       const bool here = pod->node_name == node->meta.name && !pod->Finished();
-      if (here) judged.back().bound.push_back(pod.get());
+      if (here) nodes.back().bound.push_back(pod.get());
     }
   }
-  return judged;
+  return nodes;
 }
 
 // The key of a pending pod that could run while no pod with precedence could; "" if there is
 // none.
-std::string ProgressJudge::Neglected(const Pods& pods) {
-  const std::vector<Judged> nodes = JudgedNodes(pods);
+std::string ProgressChecker::Neglected(const Pods& pods) {
+  const std::vector<CheckedNode> nodes = CheckedNodes(pods);
   const auto could = [&](const cluster::Pod& pod) {
     return std::any_of(nodes.begin(), nodes.end(),
-                       [&](const Judged& node) { return CouldRun({&pod}, node, true); });
+                       [&](const CheckedNode& node) { return CouldRun({&pod}, node, true); });
   };
   for (const auto& pod : pods) {
     if (!Waits(*pod) || IsExcluded(*pod)) continue;
@@ -66,8 +66,8 @@ std::string ProgressJudge::Neglected(const Pods& pods) {
 
 // True if the pods fit into free capacity, or if a quota entitles the pod to capacity that other
 // pods must give up.
-bool ProgressJudge::HavePlaces(const std::vector<const cluster::Pod*>& together,
-                               const std::vector<Judged>& nodes, const Pods& pods) const {
+bool ProgressChecker::HavePlaces(const std::vector<const cluster::Pod*>& together,
+                                 const std::vector<CheckedNode>& nodes, const Pods& pods) const {
   if (cluster_.quotas.LetsIn(together, pods) && CouldRunTogether(together, nodes)) return true;
   if (together.size() > 1) return false;
   const Pods may_go = cluster_.quotas.MayGoFor(*together.front(), pods);
@@ -75,15 +75,15 @@ bool ProgressJudge::HavePlaces(const std::vector<const cluster::Pod*>& together,
   Pods left = pods;
   std::erase_if(left, [&](const auto& pod) { return std::ranges::count(may_go, pod) > 0; });
   if (!cluster_.quotas.LetsIn(together, left)) return false;
-  return std::ranges::any_of(nodes, [&](const Judged& node) {
+  return std::ranges::any_of(nodes, [&](const CheckedNode& node) {
     return AllMayGo(node, may_go) && CouldRun(together, node, true);
   });
 }
 
 // The pods that must be scheduled together: the pod, and as many members of its gang as are
 // missing. Empty if the gang has too few pending members.
-std::vector<const cluster::Pod*> ProgressJudge::PlacedWith(const cluster::Pod& pod,
-                                                           const Pods& pods) const {
+std::vector<const cluster::Pod*> ProgressChecker::PlacedWith(const cluster::Pod& pod,
+                                                             const Pods& pods) const {
   std::vector<const cluster::Pod*> together = {&pod};
   const auto gang = gangs_.find(PodGroupKeyOf(pod));
   if (gang == gangs_.end()) return together;
@@ -97,18 +97,18 @@ std::vector<const cluster::Pod*> ProgressJudge::PlacedWith(const cluster::Pod& p
   return missing == 0 ? together : std::vector<const cluster::Pod*>();
 }
 
-size_t ProgressJudge::CountPlaced(const std::string& gang, const Pods& pods) {
+size_t ProgressChecker::CountPlaced(const std::string& gang, const Pods& pods) {
   return static_cast<size_t>(std::ranges::count_if(
       pods, [&](const auto& pod) { return PodGroupKeyOf(*pod) == gang && HasPlace(*pod); }));
 }
 
-bool ProgressJudge::IsExcluded(const cluster::Pod& pod) const {
+bool ProgressChecker::IsExcluded(const cluster::Pod& pod) const {
   return !excluded_.empty() &&
          std::ranges::count(pod.tolerations, tolerated_.key, &cluster::Toleration::key) > 0;
 }
 
 // True if capacity may be kept free for `other` although `pod` could use it now.
-bool ProgressJudge::GoesFirst(const cluster::Pod& other, const cluster::Pod& pod) const {
+bool ProgressChecker::GoesFirst(const cluster::Pod& other, const cluster::Pod& pod) const {
   if (world_.Now() - other.meta.created < world_.options().partitioner.hold_after) {
     return false;
   }
@@ -118,7 +118,7 @@ bool ProgressJudge::GoesFirst(const cluster::Pod& other, const cluster::Pod& pod
   return claim(other) < claim(pod);
 }
 
-std::optional<std::string> ProgressJudge::Check() {
+std::optional<std::string> ProgressChecker::Check() {
   const auto pods = world_.Pods();
   for (const auto& pod : pods) {
     if (!pod->node_name.empty() && pod->node_name != excluded_ &&
@@ -132,7 +132,7 @@ std::optional<std::string> ProgressJudge::Check() {
   return fmt::format("{} could run, but no pod has been bound for {}", neglected, FormatAge(bound));
 }
 
-bool ProgressJudge::AtRest() {
+bool ProgressChecker::AtRest() {
   if (world_.Now() < start_ + options_.faults_last + kFaultsLinger) return false;
   const auto pods = world_.Pods();
   const bool busy = std::any_of(pods.begin(), pods.end(), [](const auto& pod) {
@@ -147,7 +147,7 @@ bool ProgressJudge::AtRest() {
   return Neglected(pods).empty() && Restless(pods).empty();
 }
 
-std::vector<std::string> ProgressJudge::Restless(const Pods& pods) {
+std::vector<std::string> ProgressChecker::Restless(const Pods& pods) {
   if (!options_.pools) return {};
   Pods waiting;
   std::ranges::copy_if(pods, std::back_inserter(waiting), [&](const auto& pod) {
@@ -156,9 +156,9 @@ std::vector<std::string> ProgressJudge::Restless(const Pods& pods) {
   return cluster_.pools.Restless(world_, waiting);
 }
 
-std::vector<std::string> ProgressJudge::Entitled(std::string_view ns) {
+std::vector<std::string> ProgressChecker::Entitled(std::string_view ns) {
   Pods pods = world_.Pods();
-  const std::vector<Judged> nodes = JudgedNodes(pods);
+  const std::vector<CheckedNode> nodes = CheckedNodes(pods);
   Pods waiting;
   std::ranges::copy_if(pods, std::back_inserter(waiting),
                        [&](const auto& pod) { return Waits(*pod) && pod->meta.ns == ns; });
@@ -181,7 +181,7 @@ std::vector<std::string> ProgressJudge::Entitled(std::string_view ns) {
       }
       placed[i].pop_back();
     }
-    // Free capacity is judged for one pod only.
+    // Free capacity is checked for one pod only.
     const bool alone = entitled.empty() && cluster_.quotas.IsGuaranteed(*pod, pods) &&
                        HavePlaces({pod.get()}, nodes, pods);
     if (alone) return {pod->Key()};
@@ -189,7 +189,7 @@ std::vector<std::string> ProgressJudge::Entitled(std::string_view ns) {
   return entitled;
 }
 
-int ProgressJudge::CountWhole(const Pods& pods) const {
+int ProgressChecker::CountWhole(const Pods& pods) const {
   return static_cast<int>(std::ranges::count_if(
       gangs_, [&](const auto& gang) { return CountPlaced(gang.first, pods) >= gang.second; }));
 }

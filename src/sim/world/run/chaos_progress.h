@@ -1,12 +1,12 @@
-// Judges whether a cluster of a fault simulation makes progress: while a pod could run, pods get
-// nodes. It decides by satisfiable.h, without the planner and the scheduler that it judges.
+// Checks whether a cluster of a fault simulation makes progress: while a pod could run, pods get
+// nodes. It decides by satisfiable.h, without the planner and the scheduler that it checks.
 //
-//   ProgressJudge judge(options, world, {quotas, claims, pools});
-//   judge.Expect("default/g", 3);           // a gang
-//   judge.Begin();                          // the faults have stopped
-//   while (!judge.AtRest()) {
+//   ProgressChecker checker(options, world, {quotas, claims, pools});
+//   checker.Expect("default/g", 3);           // a gang
+//   checker.Begin();                          // the faults have stopped
+//   while (!checker.AtRest()) {
 //     world.RunFor(probe);
-//     if (auto problem = judge.Check()) ...
+//     if (auto problem = checker.Check()) ...
 //   }
 //
 // One thread.
@@ -28,7 +28,7 @@
 
 namespace nos::sim {
 
-class ProgressJudge {
+class ProgressChecker {
  public:
   using Pods = ChaosQuotas::Pods;
   struct Cluster {
@@ -38,12 +38,12 @@ class ProgressJudge {
   };
 
   // The references must outlive the object.
-  ProgressJudge(const ChaosOptions& options, World& world, Cluster cluster)
+  ProgressChecker(const ChaosOptions& options, World& world, Cluster cluster)
       : options_(options), world_(world), cluster_(cluster), start_(world.Now()) {}
 
   // The number of pods of this gang that are scheduled together.
   void Expect(const std::string& gang, size_t least) { gangs_[gang] = least; }
-  // Judges neither the node nor pods that tolerate its taints.
+  // Checks neither the node nor pods that tolerate its taints.
   void Exclude(std::string node, cluster::Toleration toleration) {
     excluded_ = std::move(node);
     tolerated_ = std::move(toleration);
@@ -68,10 +68,10 @@ class ProgressJudge {
   static bool Waits(const cluster::Pod& pod) { return pod.node_name.empty() && !pod.Finished(); }
 
  private:
-  std::vector<Judged> JudgedNodes(const Pods& pods);
+  std::vector<CheckedNode> CheckedNodes(const Pods& pods);
   std::string Neglected(const Pods& pods);
   bool HavePlaces(const std::vector<const cluster::Pod*>& together,
-                  const std::vector<Judged>& nodes, const Pods& pods) const;
+                  const std::vector<CheckedNode>& nodes, const Pods& pods) const;
   std::vector<const cluster::Pod*> PlacedWith(const cluster::Pod& pod, const Pods& pods) const;
   static size_t CountPlaced(const std::string& gang, const Pods& pods);
   bool IsExcluded(const cluster::Pod& pod) const;
@@ -82,7 +82,7 @@ class ProgressJudge {
   Cluster cluster_;
   const Time start_;
   std::map<std::string, size_t> gangs_;
-  std::vector<std::shared_ptr<const cluster::Node>> nodes_;  // of the last JudgedNodes
+  std::vector<std::shared_ptr<const cluster::Node>> nodes_;  // of the last CheckedNodes
   std::string excluded_;                                     // node; "": none
   cluster::Toleration tolerated_;
   std::set<std::string> bound_;  // uids

@@ -108,7 +108,8 @@ Json ChaosTenant::Draw() {
   return object;
 }
 
-std::optional<std::string> GuaranteeJudge::See(const std::vector<std::string>& entitled, Time now) {
+std::optional<std::string> GuaranteeChecker::See(const std::vector<std::string>& entitled,
+                                                 Time now) {
   std::map<std::string, Time> since;
   for (const std::string& pod : entitled) {
     const auto known = since_.find(pod);

@@ -1,13 +1,12 @@
 // A tenant who does all that the role `edit` allows to keep what the quota of another namespace
-// lends it: owners whose pods no controller evicts elsewhere, grace periods of a year, containers
-// that ignore SIGTERM, budgets of zero, one gang of all pods, finalizers, forged labels, the
-// highest priorities, and pods that all differ. GuaranteeJudge checks the other namespace's
-// guarantee.
+// lends it: owners that nobody may evict elsewhere, grace periods of a year, containers that ignore
+// SIGTERM, budgets of zero, one gang of everything, finalizers, forged labels, the highest
+// priorities, and pods that no two are alike. And the checker of the other namespace's guarantee.
 //
 //   ChaosTenant tenant(world, seed, models);
 //   Status started = tenant.Start(until);
-//   GuaranteeJudge judge;
-//   if (auto problem = judge.See(entitled, now)) ...
+//   GuaranteeChecker checker;
+//   if (auto problem = checker.See(entitled, now)) ...
 //
 // The tenant creates no pods that name their node or another scheduler, because admission policies
 // refuse these (controlplane.tenants).
@@ -52,7 +51,7 @@ class ChaosTenant {
 
 // A pod that is entitled to a place all the while gets a node within the longest grace period and
 // a minute.
-class GuaranteeJudge {
+class GuaranteeChecker {
  public:
   static constexpr Duration kBound = std::chrono::seconds(300 + 60);
 

@@ -64,9 +64,9 @@ Status Infrastructure::ReadWanted(JsonSource json, Wanted& to) {
   return Status::Ok();
 }
 
-Infrastructure::Infrastructure(const Environment& env, MoveChecker& judge, Hooks hooks)
+Infrastructure::Infrastructure(const Environment& env, MoveChecker& checker, Hooks hooks)
     : env_(env),
-      judge_(judge),
+      checker_(checker),
       hooks_(std::move(hooks)),
       client_(env_.api),
       sets_(kMachineSets, ReadWanted) {}
@@ -185,7 +185,7 @@ bool Infrastructure::Follow(Pool& pool) {
   const auto replicas = set->replicas;
   if (!replicas) return false;
   if (*replicas != pool.wanted) {
-    judge_.SeeScale(pool.Bounds(), pool.wanted, *replicas);
+    checker_.SeeScale(pool.Bounds(), pool.wanted, *replicas);
     Note(fmt::format("{}: {} nodes are wanted, {} were", pool.spec.name, *replicas, pool.wanted));
     pool.wanted = *replicas;
     return true;
@@ -313,7 +313,7 @@ void Infrastructure::RemoveOne(Pool& pool) {
     // Counts nodes that have not joined yet: the component that marked the node could not know that
     // they would not join, or that another node would be lost before.
     const int left = static_cast<int>(pool.members.size()) - 1;
-    judge_.SeeRemoval(gone.name, pool.Bounds(), left, env_.clock.Now());
+    checker_.SeeRemoval(gone.name, pool.Bounds(), left, env_.clock.Now());
   }
   // 3. Remove the node. Its pods are lost with it, so the checker had to look before.
   if (pool.spec.machines) (void)client_.Delete(kMachines, kInfraNamespace, gone.name);

@@ -2,7 +2,7 @@
 // MachineSet that it scales, and a simulated controller that creates and removes nodes until there
 // are as many as requested.
 //
-//   Infrastructure infrastructure(env, judge, {.join = ..., .leave = ...});
+//   Infrastructure infrastructure(env, checker, {.join = ..., .leave = ...});
 //   NOS_RETURN_IF_ERROR(infrastructure.Add({.name = "a100", .node = {.gpus = {{"A100-40GB"}}}}));
 //   infrastructure.SetFault("a100", PoolFault::kLate);
 //
@@ -55,8 +55,8 @@ class Infrastructure final : public Actor {
     std::function<void(const std::string& node)> leave;  // permanently
   };
 
-  // `judge` and the objects that `env` refers to must outlive the object.
-  Infrastructure(const Environment& env, MoveChecker& judge, Hooks hooks);
+  // `checker` and the objects that `env` refers to must outlive the object.
+  Infrastructure(const Environment& env, MoveChecker& checker, Hooks hooks);
 
   // Creates the pool's objects and lets its initial nodes join. Error: kAlreadyExists, or the error
   // of `join`.
@@ -119,7 +119,7 @@ class Infrastructure final : public Actor {
 
   std::string name_ = "infrastructure";
   Environment env_;
-  MoveChecker& judge_;
+  MoveChecker& checker_;
   Hooks hooks_;
   kube::Client client_;
   kube::Cache<Wanted> sets_;

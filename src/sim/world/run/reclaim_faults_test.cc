@@ -114,7 +114,7 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
     const int needed = served * claims.victims_each;
     if (full) {
       EXPECT_GE(evicted, needed);
-      judged += served;
+      checked += served;
     }
     if (evicted > needed) ++too_many;
     EXPECT_EQ(CountRunning("many"), claims.places - served * claims.victims_each);
@@ -131,7 +131,7 @@ class ReclaimFaultsTest : public testing::TestWithParam<int> {
   }
 
   std::unique_ptr<World> world;
-  int judged = 0;
+  int checked = 0;
   int too_many = 0;  // runs that evicted more pods than needed
 };
 
@@ -156,7 +156,7 @@ TEST_P(ReclaimFaultsTest, EvictsMinimumOfPodsForCpu) {
     CheckVictims(seed, false, claims);
     if (HasFailure()) return;
   }
-  EXPECT_GT(judged, 40);
+  EXPECT_GT(checked, 40);
   EXPECT_EQ(too_many, 0);
 }
 

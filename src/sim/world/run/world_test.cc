@@ -336,10 +336,10 @@ TEST_F(WorldTest, SatisfiabilityCheckTriesEveryPlacement) {
   Start({Node({{"1g.5gb@2", true, "a"}, {"3g.20gb@4", false, ""}}, 2)}, false);
   const auto node = world->Nodes().at(0);
   const auto holder = world->FindPod("a");
-  const Judged judged{node.get(), world->FindMachine("n1"), {holder.get()}};
+  const CheckedNode checked{node.get(), world->FindMachine("n1"), {holder.get()}};
   const auto could = [&](const PodSpec& spec, bool empty) {
     const cluster::Pod pod = *cluster::DecodePod(PodObject(spec));
-    return CouldRun({&pod}, judged, empty);
+    return CouldRun({&pod}, checked, empty);
   };
   EXPECT_TRUE(could(Pod("p", "7g.40gb"), false));
   EXPECT_FALSE(could(Pod("p", "7g.40gb", 2), false));
@@ -349,8 +349,8 @@ TEST_F(WorldTest, SatisfiabilityCheckTriesEveryPlacement) {
   EXPECT_FALSE(could(Pod("p", "9g.90gb"), true));
 
   const cluster::Pod half = *cluster::DecodePod(PodObject(Pod("p", "3g.20gb")));
-  EXPECT_TRUE(CouldRunTogether({&half, &half, &half}, {judged}));
-  EXPECT_FALSE(CouldRunTogether({&half, &half, &half, &half}, {judged}));
+  EXPECT_TRUE(CouldRunTogether({&half, &half, &half}, {checked}));
+  EXPECT_FALSE(CouldRunTogether({&half, &half, &half, &half}, {checked}));
 }
 
 TEST(ClusterFileTest, ReadsNodesOfKubectl) {
