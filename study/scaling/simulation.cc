@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "study/scaling/judge.h"
+#include "study/scaling/checker.h"
 #include "study/scaling/nos_scaler.h"
 #include "study/scaling/unschedulable.h"
 

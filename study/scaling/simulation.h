@@ -6,7 +6,7 @@
 //   options.policy = ScalingPolicy::kRepartition;
 //   NOS_ASSIGN(ScalingReport report, RunScaling(BurstJobs({}), options));
 //
-// Pure: equal options give equal reports. The invariant checker (judge.h) verifies every run.
+// Pure: equal options give equal reports. The invariant checker (checker.h) verifies every run.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 //   Stage stage(jobs, options);
 //   MyScaler scaler(stage);
 //   NOS_RETURN_IF_ERROR(stage.Run(scaler));
-//   if (const auto fault = FindFault(jobs, options, stage.log())) ...   // judge.h
+//   if (const auto fault = FindFault(jobs, options, stage.log())) ...   // checker.h
 //
 // The stage executes and logs every action without checking it; FindFault checks the log.
 #pragma once

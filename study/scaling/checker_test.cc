@@ -1,4 +1,4 @@
-#include "study/scaling/judge.h"
+#include "study/scaling/checker.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@ namespace {
 using Kind = StageAction::Kind;
 
 // Two jobs on one GPU of a node that is ready at 100 and removed at 300; each runs from 100 to 200.
-class JudgeTest : public ::testing::Test {
+class CheckerTest : public ::testing::Test {
  protected:
-  JudgeTest() {
+  CheckerTest() {
     options_.pools = {{"one", 1, 16'000, 65'536, 1}};
     options_.start_seconds = 100;
     options_.restart_seconds = 10;
@@ -35,41 +35,41 @@ class JudgeTest : public ::testing::Test {
   std::vector<StageAction> log_;
 };
 
-TEST_F(JudgeTest, AcceptsValidRun) { EXPECT_EQ(Found(), ""); }
+TEST_F(CheckerTest, AcceptsValidRun) { EXPECT_EQ(Found(), ""); }
 
-TEST_F(JudgeTest, RejectsStartOnNodeThatIsNotReady) {
+TEST_F(CheckerTest, RejectsStartOnNodeThatIsNotReady) {
   log_[1].at = log_[1].runs_from = 99;
   EXPECT_EQ(Found(), faults::kNodeNotReady);
 }
 
-TEST_F(JudgeTest, RejectsOverlappingDevices) {
+TEST_F(CheckerTest, RejectsOverlappingDevices) {
   log_[1].devices[0].start = 0;
   EXPECT_EQ(Found(), faults::kDevicesOverlap);
 }
 
-TEST_F(JudgeTest, RejectsSliceAtInvalidStart) {
+TEST_F(CheckerTest, RejectsSliceAtInvalidStart) {
   log_[1].devices[0].start = 3;
   EXPECT_EQ(Found(), faults::kWrongDevices);
 }
 
-TEST_F(JudgeTest, RejectsDevicesSmallerThanRequested) {
+TEST_F(CheckerTest, RejectsDevicesSmallerThanRequested) {
   log_[2].devices[0].profile = "3g.40gb";
   EXPECT_EQ(Found(), faults::kWrongDevices);
   log_[2].devices = {};
   EXPECT_EQ(Found(), faults::kWrongDevices);
 }
 
-TEST_F(JudgeTest, RejectsWholeGpuBesideSlice) {
+TEST_F(CheckerTest, RejectsWholeGpuBesideSlice) {
   log_[2].devices[0] = {0, "", 0};
   EXPECT_EQ(Found(), faults::kDevicesOverlap);
 }
 
-TEST_F(JudgeTest, RejectsSliceForWholeGpuRequest) {
+TEST_F(CheckerTest, RejectsSliceForWholeGpuRequest) {
   jobs_[1] = {0, 100, 1000, 1024, 1, ""};
   EXPECT_EQ(Found(), faults::kWrongDevices);
 }
 
-TEST_F(JudgeTest, RejectsExceededCpuAndMemory) {
+TEST_F(CheckerTest, RejectsExceededCpuAndMemory) {
   jobs_[1].cpu_milli = 15'001;
   EXPECT_EQ(Found(), faults::kCpuExceeded);
   jobs_[1].cpu_milli = 1000;
@@ -77,52 +77,52 @@ TEST_F(JudgeTest, RejectsExceededCpuAndMemory) {
   EXPECT_EQ(Found(), faults::kMemoryExceeded);
 }
 
-TEST_F(JudgeTest, RejectsJobThatEndsEarly) {
+TEST_F(CheckerTest, RejectsJobThatEndsEarly) {
   log_[3].at = log_[4].at = 199;
   EXPECT_EQ(Found(), faults::kWrongDuration);
 }
 
-TEST_F(JudgeTest, RejectsJobThatRunsTwice) {
+TEST_F(CheckerTest, RejectsJobThatRunsTwice) {
   log_.insert(log_.begin() + 5, log_[1]);
   log_[5].at = log_[5].runs_from = 200;
   EXPECT_EQ(Found(), faults::kStartedTwice);
 }
 
-TEST_F(JudgeTest, RejectsJobThatNeverEnds) {
+TEST_F(CheckerTest, RejectsJobThatNeverEnds) {
   log_.pop_back();
   log_.pop_back();
   EXPECT_EQ(Found(), faults::kNeverEnded);
   EXPECT_EQ(FindFault(jobs_, options_, log_)->job, 1);
 }
 
-TEST_F(JudgeTest, RejectsNodeThatIsNeverRemoved) {
+TEST_F(CheckerTest, RejectsNodeThatIsNeverRemoved) {
   log_.pop_back();
   EXPECT_EQ(Found(), faults::kNeverRemoved);
   EXPECT_EQ(ToText(*FindFault(jobs_, options_, log_)), "at 200 s, job -1, node 0: NeverRemoved");
 }
 
-TEST_F(JudgeTest, RejectsStartBeforeArrival) {
+TEST_F(CheckerTest, RejectsStartBeforeArrival) {
   jobs_[0].arrival = 101;
   EXPECT_EQ(Found(), faults::kStartedBeforeArrival);
 }
 
-TEST_F(JudgeTest, RejectsRemovalOfNodeInUse) {
+TEST_F(CheckerTest, RejectsRemovalOfNodeInUse) {
   std::swap(log_[4], log_[5]);
   log_[4].at = 200;
   EXPECT_EQ(Found(), faults::kNodeRemovedInUse);
 }
 
-TEST_F(JudgeTest, RejectsPoolAboveMaximum) {
+TEST_F(CheckerTest, RejectsPoolAboveMaximum) {
   log_.insert(log_.begin() + 1, {Kind::kAsk, 0, -1, 1, {}, 0, 0});
   EXPECT_EQ(Found(), faults::kPoolAboveMaximum);
 }
 
-TEST_F(JudgeTest, RejectsTimeGoingBackwards) {
+TEST_F(CheckerTest, RejectsTimeGoingBackwards) {
   log_[5].at = 150;
   EXPECT_EQ(Found(), faults::kTimeGoesBack);
 }
 
-TEST_F(JudgeTest, MoveUsesNewDevicesAndFreesOldOnes) {
+TEST_F(CheckerTest, MoveUsesNewDevicesAndFreesOldOnes) {
   options_.pools[0].max = 2;
   log_ = {
       {Kind::kAsk, 0, -1, 0, {}, 0, 0},

@@ -1,4 +1,4 @@
-#include "study/scaling/judge.h"
+#include "study/scaling/checker.h"
 
 #include <fmt/format.h>
 
@@ -31,9 +31,9 @@ struct Run {
   std::vector<ScalingDevice> devices;
 };
 
-class Judge {
+class Checker {
  public:
-  Judge(std::span<const ScalingJob> jobs, const StageOptions& options)
+  Checker(std::span<const ScalingJob> jobs, const StageOptions& options)
       : jobs_(jobs), options_(options), runs_(jobs.size()), counts_(options.pools.size()) {}
 
   std::optional<Fault> Hear(const StageAction& action) {
@@ -201,11 +201,11 @@ class Judge {
 
 std::optional<Fault> FindFault(std::span<const ScalingJob> jobs, const StageOptions& options,
                                std::span<const StageAction> log) {
-  Judge judge(jobs, options);
+  Checker checker(jobs, options);
   for (const StageAction& action : log) {
-    if (auto fault = judge.Hear(action)) return fault;
+    if (auto fault = checker.Hear(action)) return fault;
   }
-  return judge.Close();
+  return checker.Close();
 }
 
 std::string ToText(const Fault& fault) {
