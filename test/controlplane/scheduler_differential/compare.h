@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler_differential/judge.h"
+#include "scheduler_differential/decider.h"
 #include "scheduler_differential/kube_log.h"
 
 namespace nos::differential {

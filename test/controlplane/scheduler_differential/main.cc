@@ -4,7 +4,7 @@
 //   nos_scheduler_differential --config FILE --plane DIR [--seed 1] [--scenarios 1000] [--dump DIR]
 //   ... --seed 1 --scenario 815 -v               repeats that scenario
 //   ... --devices 34 --clusters 120              clusters with devices and pods with ResourceClaims
-//   nos_scheduler_differential --config FILE --judge DUMP   nos's decision, without a control plane
+//   nos_scheduler_differential --config FILE --decide DUMP   nos's decision, with no control plane
 //
 // FILE is kube-scheduler.yaml. DIR is the directory of a control plane whose kube-scheduler logs
 // with --vmodule=schedule_one=10 and uses the same file (scheduler_differential_test.sh). A
@@ -42,7 +42,7 @@ constexpr int kPodsOfCluster = 12, kPodsOfDeviceCluster = 5;
 constexpr int kAttempts = 3;
 
 struct Flags {
-  std::string plane, config, dump, judge;
+  std::string plane, config, dump, decide;
   uint64_t seed = 1;
   int scenarios = 1000;
   int scenario = -1;
@@ -94,8 +94,8 @@ const Json* Refusal(const Json& pod) {
 
 class Run {
  public:
-  Run(const Flags& flags, Plane& plane, KubeLog log, Judge judge)
-      : flags_(flags), plane_(plane), log_(std::move(log)), judge_(std::move(judge)) {}
+  Run(const Flags& flags, Plane& plane, KubeLog log, Decider decider)
+      : flags_(flags), plane_(plane), log_(std::move(log)), decider_(std::move(decider)) {}
 
   Status All() {
     NOS_RETURN_IF_ERROR(plane_.Clear());
@@ -252,7 +252,8 @@ class Run {
     NOS_ASSIGN(attempt.pod, plane_.Create(objects.pod));
     if (objects.gated) NOS_RETURN_IF_ERROR(LiftGate(attempt));
     NOS_ASSIGN(cluster::Pod pod, cluster::DecodePod(JsonSource(attempt.pod)));
-    attempt.nos = judge_.Ask(attempt.picture, std::make_shared<const cluster::Pod>(std::move(pod)));
+    attempt.nos =
+        decider_.Ask(attempt.picture, std::make_shared<const cluster::Pod>(std::move(pod)));
     NOS_ASSIGN(attempt.kube, AwaitOutcome(attempt));
     if (attempt.disagreement.empty()) {
       attempt.disagreement = Disagreement(attempt.kube, attempt.nos);
@@ -275,7 +276,7 @@ class Run {
     std::erase_if(attempt.picture.pods, [&](const SharedPod& pod) { return pod->Key() == key; });
     if (objects.gated) NOS_RETURN_IF_ERROR(LiftGate(attempt));
     NOS_ASSIGN(cluster::Pod pod, cluster::DecodePod(JsonSource(attempt.pod)));
-    attempt.nos = judge_.Ask(attempt.picture, std::make_shared<const cluster::Pod>(pod));
+    attempt.nos = decider_.Ask(attempt.picture, std::make_shared<const cluster::Pod>(pod));
     NOS_ASSIGN(attempt.kube, objects.held ? AwaitHeld(attempt) : AwaitOutcome(attempt));
     ClaimVerdict verdict =
         CompareOnClaims(attempt.kube, attempt.nos, {pod, attempt.picture, flags_.devices});
@@ -305,7 +306,7 @@ class Run {
   // Checks that nos holds the gated pod back too; then removes the gate.
   Status LiftGate(Attempt& attempt) {
     NOS_ASSIGN(cluster::Pod pod, cluster::DecodePod(JsonSource(attempt.pod)));
-    const Opinion nos = judge_.Ask(attempt.picture, std::make_shared<const cluster::Pod>(pod));
+    const Opinion nos = decider_.Ask(attempt.picture, std::make_shared<const cluster::Pod>(pod));
     if (nos.gate.empty()) attempt.disagreement = "nos lets a gated pod pass";
     NOS_RETURN_IF_ERROR(plane_.Patch(attempt.pod, {{"spec", {{"schedulingGates", nullptr}}}}));
     attempt.pod.get_object()["spec"].get_object().erase("schedulingGates");
@@ -434,13 +435,13 @@ class Run {
         fmt::format("{}/seed-{}-scenario-{}.json", flags_.dump, flags_.seed, scenario);
     const Json dump = {{"pod", made.pod}, {"objects", made.picture.objects}};
     std::ofstream(path) << WriteJsonPretty(dump);
-    fmt::print(" --judge {}\n", path);
+    fmt::print(" --decide {}\n", path);
   }
 
   const Flags& flags_;
   Plane& plane_;
   KubeLog log_;
-  Judge judge_;
+  Decider decider_;
   ClusterObjects cluster_;
   int looks_ = 0;
   bool spoilt_ = false;                  // kube-scheduler's cache may differ from the API
@@ -448,7 +449,7 @@ class Run {
   Tally tally_;
 };
 
-Status JudgeDump(Judge& judge, const std::string& path) {
+Status DecideDump(Decider& decider, const std::string& path) {
   NOS_ASSIGN(const std::string text, ReadFile(path));
   NOS_ASSIGN(const Json dump, ParseJson(text));
   const Json* pod = Find(dump, "pod");
@@ -456,7 +457,7 @@ Status JudgeDump(Judge& judge, const std::string& path) {
   if (pod == nullptr || objects == nullptr) return Invalid(path + ": no dump");
   NOS_ASSIGN(const Picture picture, PictureOf(objects->get_array()));
   NOS_ASSIGN(cluster::Pod decoded, cluster::DecodePod(JsonSource(*pod)));
-  fmt::print("{}", Describe(judge.Ask(picture, std::make_shared<const cluster::Pod>(decoded))));
+  fmt::print("{}", Describe(decider.Ask(picture, std::make_shared<const cluster::Pod>(decoded))));
   return Status::Ok();
 }
 
@@ -471,14 +472,14 @@ void Print(const Tally& tally) {
 }
 
 Result<int> Start(const Flags& flags) {
-  NOS_ASSIGN(Judge judge, Judge::Of(flags.config));
-  if (flags.devices.any()) judge.FollowDevices();
-  if (!flags.judge.empty()) {
-    NOS_RETURN_IF_ERROR(JudgeDump(judge, flags.judge));
+  NOS_ASSIGN(Decider decider, Decider::Of(flags.config));
+  if (flags.devices.any()) decider.FollowDevices();
+  if (!flags.decide.empty()) {
+    NOS_RETURN_IF_ERROR(DecideDump(decider, flags.decide));
     return 0;
   }
   NOS_ASSIGN(const std::unique_ptr<Plane> plane, Plane::Connect(flags.plane, flags.devices));
-  Run run(flags, *plane, KubeLog(flags.plane + "/kube-scheduler.log"), std::move(judge));
+  Run run(flags, *plane, KubeLog(flags.plane + "/kube-scheduler.log"), std::move(decider));
   fmt::print("seed {}, {} {}\n", flags.seed, flags.clusters > 0 ? flags.clusters : flags.scenarios,
              flags.clusters > 0 ? "clusters" : "scenarios");
   const Status status = run.All();
@@ -506,7 +507,7 @@ int main(int argc, char** argv) {
   app.add_option("--clusters", flags.clusters, "instead of --scenarios")->take_last();
   app.add_option("--devices", flags.devices.minor, "N: with the devices of Kubernetes 1.N");
   app.add_option("--dump", flags.dump, "folder for disagreements");
-  app.add_option("--judge", flags.judge, "a dump that nos is to look at");
+  app.add_option("--decide", flags.decide, "a dump that nos is to look at");
   app.add_flag("--no-resizes", flags.no_resizes, "no running pod is being resized");
   app.add_flag("-v,--verbose", flags.verbose);
   CLI11_PARSE(app, argc, argv);

@@ -40,10 +40,10 @@ struct Opinion {
   std::string contradiction;
 };
 
-class Judge {
+class Decider {
  public:
   // Uses the profiles of this configuration.
-  static Result<Judge> Of(const std::string& path);
+  static Result<Decider> Of(const std::string& path);
 
   // From now on pods that claim devices are served.
   void FollowDevices();
@@ -54,7 +54,7 @@ class Judge {
  private:
   void Follow(const Picture& picture);
   void FollowContext(const Picture& picture);
-  explicit Judge(std::vector<scheduling::Profile> profiles);
+  explicit Decider(std::vector<scheduling::Profile> profiles);
   const scheduling::Framework& FrameworkOf(const cluster::Pod& pod) const;
   void Score(const scheduling::Cycle& cycle, const cluster::Pod& pod,
              const cluster::ClusterSnapshot& snapshot, Opinion& opinion) const;

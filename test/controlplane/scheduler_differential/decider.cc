@@ -1,4 +1,4 @@
-#include "scheduler_differential/judge.h"
+#include "scheduler_differential/decider.h"
 
 #include <fmt/core.h>
 
@@ -32,33 +32,33 @@ ClusterSnapshot SnapshotOf(const Picture& picture) {
 
 }  // namespace
 
-Judge::Judge(std::vector<scheduling::Profile> profiles)
+Decider::Decider(std::vector<scheduling::Profile> profiles)
     : profiles_(std::move(profiles)),
       engine_(std::make_unique<scheduling::Engine>(gpu::Catalogue::Builtin())) {}
 
-Result<Judge> Judge::Of(const std::string& path) {
+Result<Decider> Decider::Of(const std::string& path) {
   NOS_ASSIGN(const std::string text, ReadFile(path));
   NOS_ASSIGN(const std::vector<Json> documents, ParseYaml(text));
   if (documents.size() != 1) return Invalid(path + ": one document is expected");
   NOS_ASSIGN(scheduling::Configuration configuration,
              scheduling::ReadConfiguration(documents.front()));
-  return Judge(std::move(configuration.profiles));
+  return Decider(std::move(configuration.profiles));
 }
 
-const Framework& Judge::FrameworkOf(const Pod& pod) const {
+const Framework& Decider::FrameworkOf(const Pod& pod) const {
   const auto found =
       std::ranges::find(profiles_, pod.scheduler_name, &scheduling::Profile::scheduler_name);
   return *(found == profiles_.end() ? profiles_.front() : *found).framework;
 }
 
-void Judge::FollowDevices() {
+void Decider::FollowDevices() {
   devices_ = true;
   engine_->FollowDevices(std::make_shared<dra::DeviceIndex>(
       dra::Features::All(), std::make_shared<const dra::CelExpressions>()));
 }
 
 // Devices and their claims change one by one, as a watch shows them.
-void Judge::FollowContext(const Picture& picture) {
+void Decider::FollowContext(const Picture& picture) {
   const auto replace = [&](cluster::ClusterContext& around) { around = picture.around; };
   if (!devices_) return engine_->ChangeContext(replace);
   std::map<std::string, std::string> context, devices;
@@ -94,7 +94,7 @@ void Judge::FollowContext(const Picture& picture) {
 }
 
 // Applies the changes since the last snapshot to the engine.
-void Judge::Follow(const Picture& picture) {
+void Decider::Follow(const Picture& picture) {
   FollowContext(picture);
   for (const auto& pod : promised_) engine_->Nominate(pod, "");
   promised_.clear();
@@ -126,8 +126,8 @@ void Judge::Follow(const Picture& picture) {
   known_pods_ = std::move(pods);
 }
 
-void Judge::Score(const scheduling::Cycle& cycle, const Pod& pod, const ClusterSnapshot& snapshot,
-                  Opinion& opinion) const {
+void Decider::Score(const scheduling::Cycle& cycle, const Pod& pod, const ClusterSnapshot& snapshot,
+                    Opinion& opinion) const {
   const Framework& framework = FrameworkOf(pod);
   std::vector<const NodeInfo*> feasible;
   for (size_t i = 0; i < snapshot.size(); ++i) {
@@ -166,8 +166,8 @@ void Judge::Score(const scheduling::Cycle& cycle, const Pod& pod, const ClusterS
   }
 }
 
-std::string Judge::Contradiction(const ClusterSnapshot& snapshot,
-                                 const std::shared_ptr<const Pod>& pod, const Opinion& opinion) {
+std::string Decider::Contradiction(const ClusterSnapshot& snapshot,
+                                   const std::shared_ptr<const Pod>& pod, const Opinion& opinion) {
   // Texts and scores differ beside nominated pods: docs/scheduler-differences.md.
   const bool beside = !promised_.empty();
   const bool same_texts = !beside && !opinion.all_filters;
@@ -195,7 +195,7 @@ std::string Judge::Contradiction(const ClusterSnapshot& snapshot,
   return check("the engine", engine_->Schedule(framework, pod));
 }
 
-Opinion Judge::Ask(const Picture& picture, const std::shared_ptr<const Pod>& pod) {
+Opinion Decider::Ask(const Picture& picture, const std::shared_ptr<const Pod>& pod) {
   Opinion opinion;
   opinion.pod_level = !pod->requests.empty() || !pod->limits.empty();
   const Framework& framework = FrameworkOf(*pod);
