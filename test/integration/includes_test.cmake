@@ -23,7 +23,7 @@ file(WRITE ${WORK}/src/gpu/finder.h "#pragma once\nint Find(int most);\n")
 file(WRITE ${WORK}/src/gpu/search/finder.cc "#include \"gpu/finder.h\"\nint Find(int most) { return most; }\n")
 
 set(parts parts=model,search:model,explain:search+model)
-function(judge text result code error)
+function(expect text result code error)
   if(result STREQUAL "taken" AND NOT code EQUAL 0)
     message(SEND_ERROR "refused, but is right:\n${text}\n${error}")
   elseif(result STREQUAL "refused" AND code EQUAL 0)
@@ -39,7 +39,7 @@ function(check name text result)
                           test_deps=kube_testing ${parts} open=base/plugins roots=${WORK}/src
                   RESULT_VARIABLE code ERROR_VARIABLE error)
   file(REMOVE ${WORK}/src/gpu/${name})
-  judge("${name}: ${text}" ${result} "${code}" "${error}")
+  expect("${name}: ${text}" ${result} "${code}" "${error}")
 endfunction()
 
 check(model/c.cc "#include \"base/api.h\"" taken)
@@ -129,7 +129,7 @@ function(check_calls part use result)
   execute_process(COMMAND ${PERL} ${CHECK} calls library=gpu dir=${WORK}/src/gpu ${parts} nm=${NM}
                           objects=${objects} ${compiled}
                   RESULT_VARIABLE code ERROR_VARIABLE error)
-  judge("${part}.cc: ${use}" ${result} "${code}" "${error}")
+  expect("${part}.cc: ${use}" ${result} "${code}" "${error}")
 endfunction()
 set(call "int Find(int most);\nint Least() { return Find(1); }")
 check_calls(explain/b "${call}" taken)

@@ -10,8 +10,8 @@ mkdir "$tree/script"
 cp "$root"/script/{lib.sh,sizes,words,codes} "$tree/script"
 git -C "$tree" init -q
 fail() { echo "FAILED: $1" | head -2; cat "$tree/.git/out"; exit 1; }
-# judge SCRIPT RESULT FILE TEXT: the script accepts or refuses a tree that has the file.
-judge() {
+# expect SCRIPT RESULT FILE TEXT: the script accepts or refuses a tree that has the file.
+expect() {
   local result=accepted
   mkdir -p "$tree/$(dirname "$3")"
   printf '%s\n' "$4" >"$tree/$3"
@@ -21,13 +21,13 @@ judge() {
 }
 
 for name in events/events events/event_log events/events_log policies/policy_test test/mps/mps_tool_test test/fuzz/fuzz; do
-  judge sizes refused "src/$name.cc" ''
+  expect sizes refused "src/$name.cc" ''
 done
-for name in events/log events/eventful sizes/size1 mps/test_mps; do judge sizes accepted "src/$name.cc" ''; done
+for name in events/log events/eventful sizes/size1 mps/test_mps; do expect sizes accepted "src/$name.cc" ''; done
 
 for i in $(seq 45); do mkdir -p "$tree/test/many" && : >"$tree/test/many/f$i.h"; done
-judge sizes accepted src/a/b.cc ''
-judge sizes refused test/many/g.cc ''
+expect sizes accepted src/a/b.cc ''
+expect sizes refused test/many/g.cc ''
 
 # class_of METHODS MEMBERS
 class_of() {
@@ -37,27 +37,27 @@ class_of() {
   echo '}; }'
 }
 for file in src/a/b.h src/a/b.cc study/b.cc; do
-  judge sizes accepted $file "$(class_of 40 20)"
-  judge sizes refused $file "$(class_of 41 0)"
-  judge sizes refused $file "$(class_of 0 21)"
+  expect sizes accepted $file "$(class_of 40 20)"
+  expect sizes refused $file "$(class_of 41 0)"
+  expect sizes refused $file "$(class_of 0 21)"
 done
-judge sizes accepted src/b/testing/b.cc "$(class_of 60 0)"
+expect sizes accepted src/b/testing/b.cc "$(class_of 60 0)"
 
 told='The agent was told to stop'
-for file in tool/run.cc tool/run.mjs tool/run.c; do judge words refused $file "// $told."; done
-for file in tool/run.pl tool/run.yml tool/Makefile tool/Dockerfile .ci/Makefile; do judge words refused $file "# $told."; done
-judge words refused tool/run "#!/bin/sh
+for file in tool/run.cc tool/run.mjs tool/run.c; do expect words refused $file "// $told."; done
+for file in tool/run.pl tool/run.yml tool/Makefile tool/Dockerfile .ci/Makefile; do expect words refused $file "# $told."; done
+expect words refused tool/run "#!/bin/sh
 # $told."
-judge words accepted tool/data "# $told."
-judge words refused tool/README.md "What the agent does is this."
-judge words accepted tool/README.md "The agent does this."
+expect words accepted tool/data "# $told."
+expect words refused tool/README.md "What the agent does is this."
+expect words accepted tool/README.md "The agent does this."
 
 for message in 'Evicting Pod' 'reconciliation failed' 'this clock was set back'; do
-  judge words refused src/a/b.cc "Log(LogLevel::kInfo, \"$message\", {});"
+  expect words refused src/a/b.cc "Log(LogLevel::kInfo, \"$message\", {});"
 done
-judge words refused src/a/b.cc 'Log(LogLevel::kInfo, gone ? "lost socket" : "Found socket");'
+expect words refused src/a/b.cc 'Log(LogLevel::kInfo, gone ? "lost socket" : "Found socket");'
 for message in 'evicting Pod' 'failed to reconcile object' 'found socket'; do
-  judge words accepted src/a/b.cc "Log(LogLevel::kInfo, \"$message\", {});"
+  expect words accepted src/a/b.cc "Log(LogLevel::kInfo, \"$message\", {});"
 done
 
 # The vocabulary stays in the tree for the checks below.
@@ -66,10 +66,10 @@ echo 'constexpr const char *kNoRoom = "NoRoom", *kTainted = "Tainted";' >"$tree/
 for text in 'Reason{"Full", why}' 'Reason why = {
     "Full", why}' 'Verdict::Unresolvable("Full", why)' 'progress.code = "Full";' 'return {Kind::kFailed, "Full", why};' \
   'if (verdict.code == "Full") {}' 'return {"NoRoom", why};'; do
-  for library in scheduling planning controllers; do judge codes refused src/$library/a.cc "$text"; done
+  for library in scheduling planning controllers; do expect codes refused src/$library/a.cc "$text"; done
 done
 for text in 'return {codes::kNoRoom, why};' '{"Tainted", 3, &Make<Tainted>},' 'return "Tainted";' '// code = "NoRoom"'; do
-  judge codes accepted src/planning/a.cc "$text"
+  expect codes accepted src/planning/a.cc "$text"
 done
-judge codes accepted src/planning/a_test.cc 'EXPECT_EQ(code, "NoRoom");'
+expect codes accepted src/planning/a_test.cc 'EXPECT_EQ(code, "NoRoom");'
 echo ok

@@ -67,11 +67,11 @@ done
 
 # A paragraph without a meaning or without an action helps no reader.
 awk '
-  function judge() { if (name != "" && (text !~ /\*\*Means:\*\*/ || text !~ /\*\*Do:\*\*|what to do/)) print name }
-  /^#+ / { judge(); name = text = "" }
+  function check() { if (name != "" && (text !~ /\*\*Means:\*\*/ || text !~ /\*\*Do:\*\*|what to do/)) print name }
+  /^#+ / { check(); name = text = "" }
   /^#### / { name = $2; next }
   { text = text $0 "\n" }
-  END { judge() }' "$page" | { ! grep . ; } || fail "these paragraphs of $page lack '**Means:**' or '**Do:**'"
+  END { check() }' "$page" | { ! grep . ; } || fail "these paragraphs of $page lack '**Means:**' or '**Do:**'"
 
 while read -r alert; do
   grep -A20 -x "      - alert: $alert" "$alerts" | sed '2,${/- alert:/,$d}' |

@@ -85,12 +85,12 @@ std::optional<PlanNotice> PendingPlans::Waiting(const std::string& node, const s
 std::optional<PlanNotice> PendingPlans::Acknowledged(const cluster::Node& node,
                                                      const std::string& plan, State& state,
                                                      Time now) {
-  const bool news = state.judged != plan;
+  const bool news = state.processed != plan;
   const bool awaited = state.plan == plan;
   state.plan.clear();
   state.silent = false;
   silences_.Forget(node.meta.name);
-  state.judged = plan;
+  state.processed = plan;
   if (!news && !HasFailedGpus(node.meta.name)) return std::nullopt;
   reconcile::PlanResult result = ResultOf(node, plan);
   if (!news) {  // a layout that failed before may have been created since

@@ -59,7 +59,7 @@ class PendingPlans {
     std::string plan;  // not acknowledged
     Time since{};
     bool silent = false;
-    std::string judged;  // the last plan whose result has been processed
+    std::string processed;  // the last plan whose result has been processed
   };
 
   std::optional<PlanNotice> Waiting(const std::string& node, const std::string& plan, State& state,

@@ -1,4 +1,4 @@
-// Current usage and nominations decide whether a nomination is guaranteed. Evictability is judged
+// Current usage and nominations decide whether a nomination is guaranteed. Evictability is decided
 // by the resulting state, not by intermediate steps.
 #include "controllers/scheduler/quota_fixture_test.h"
 

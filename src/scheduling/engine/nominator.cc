@@ -53,16 +53,16 @@ void Nominator::OnChargesChange(std::string_view node) {
 // quota covers it in addition to running pods (without evicted ones) and to nominations of the same
 // quota with higher priority, or equal priority and earlier nomination.
 const Nominator::ByNode& Nominator::Standings() const {
-  const bool current = !outdated_ && judged_version_ == charges_.version();
+  const bool current = !outdated_ && standings_version_ == charges_.version();
   if (current) return by_node_;
   outdated_ = false;
-  judged_version_ = charges_.version();
-  struct Judgement {
+  standings_version_ = charges_.version();
+  struct QuotaNomination {
     Nomination* nomination;
     std::string_view node;
     size_t account;
   };
-  std::vector<Judgement> all;
+  std::vector<QuotaNomination> all;
   for (auto& [node, nominations] : by_node_) {
     for (Nomination& nomination : nominations) {
       nomination.standing = QuotaStanding::kNone;
@@ -70,7 +70,7 @@ const Nominator::ByNode& Nominator::Standings() const {
       if (account) all.push_back({&nomination, node, *account});
     }
   }
-  std::ranges::sort(all, {}, [](const Judgement& one) {
+  std::ranges::sort(all, {}, [](const QuotaNomination& one) {
     const cluster::Pod& pod = *one.nomination->pod;
     return std::tuple(-int64_t{pod.priority}, one.nomination->number, pod.meta.created,
                       std::string_view(one.nomination->key));

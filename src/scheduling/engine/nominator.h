@@ -93,7 +93,7 @@ class Nominator {
   const EvictedPods& evicted_;
   mutable ByNode by_node_;
   // Charges and standings in by_node_ are those of this version of the charges, unless outdated.
-  mutable uint64_t judged_version_ = 0;
+  mutable uint64_t standings_version_ = 0;
   mutable bool outdated_ = false;
   uint64_t made_ = 0;
   std::unordered_map<std::string, std::string> nodes_;  // pod key -> node

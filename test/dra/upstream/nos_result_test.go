@@ -1,4 +1,4 @@
-// Judges a result by the rules of the API, without an allocator.
+// Checks a result by the rules of the API, without an allocator.
 package experimental
 
 import (
@@ -12,8 +12,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
-// request is a request of a claim, or one of its alternatives.
-type judgedRequest struct {
+// checkedRequest is a request of a claim, or one of its alternatives.
+type checkedRequest struct {
 	class       string
 	selectors   []resourceapi.DeviceSelector
 	mode        resourceapi.DeviceAllocationMode
@@ -21,22 +21,22 @@ type judgedRequest struct {
 	tolerations []resourceapi.DeviceToleration
 }
 
-func findRequest(claim *resourceapi.ResourceClaim, name string) *judgedRequest {
+func findRequest(claim *resourceapi.ResourceClaim, name string) *checkedRequest {
 	for _, request := range claim.Spec.Devices.Requests {
 		if request.Exactly != nil && request.Name == name {
 			e := request.Exactly
-			return &judgedRequest{e.DeviceClassName, e.Selectors, e.AllocationMode, int(e.Count), e.Tolerations}
+			return &checkedRequest{e.DeviceClassName, e.Selectors, e.AllocationMode, int(e.Count), e.Tolerations}
 		}
 		for _, a := range request.FirstAvailable {
 			if request.Name+"/"+a.Name == name {
-				return &judgedRequest{a.DeviceClassName, a.Selectors, a.AllocationMode, int(a.Count), a.Tolerations}
+				return &checkedRequest{a.DeviceClassName, a.Selectors, a.AllocationMode, int(a.Count), a.Tolerations}
 			}
 		}
 	}
 	return nil
 }
 
-type judge struct {
+type resultChecker struct {
 	problem  *nosProblem
 	state    AllocatedState
 	left     counters
@@ -49,9 +49,9 @@ type judge struct {
 
 // checkResult returns what is wrong, "" if nothing is.
 func checkResult(problem *nosProblem, state AllocatedState, results []resourceapi.AllocationResult) string {
-	j := &judge{problem, state, countersOf(problem.Slices), map[DeviceID]*resourceapi.Device{}, map[DeviceID]*resourceapi.ResourceSlice{},
+	j := &resultChecker{problem, state, countersOf(problem.Slices), map[DeviceID]*resourceapi.Device{}, map[DeviceID]*resourceapi.ResourceSlice{},
 		map[DeviceID]int{}, map[DeviceID]bool{}, map[DeviceID]map[resourceapi.QualifiedName]resource.Quantity{}}
-	ambiguous := false // a name on two nodes: the judge would take the wrong device
+	ambiguous := false // a name on two nodes: the checker would take the wrong device
 	forEachDevice(problem.Slices, func(slice *resourceapi.ResourceSlice, device *resourceapi.Device) {
 		id := MakeDeviceID(slice.Spec.Driver, slice.Spec.Pool.Name, device.Name)
 		ambiguous = ambiguous || j.devices[id] != nil
@@ -74,7 +74,7 @@ func checkResult(problem *nosProblem, state AllocatedState, results []resourceap
 	return ""
 }
 
-func (j *judge) checkClaim(claim *resourceapi.ResourceClaim, results []resourceapi.DeviceRequestAllocationResult) string {
+func (j *resultChecker) checkClaim(claim *resourceapi.ResourceClaim, results []resourceapi.DeviceRequestAllocationResult) string {
 	counts := map[string]int{}
 	for _, result := range results {
 		if fault := j.checkDevice(claim, result); fault != "" {
@@ -101,7 +101,7 @@ func (j *judge) checkClaim(claim *resourceapi.ResourceClaim, results []resourcea
 	return j.checkConstraints(claim, results)
 }
 
-func (j *judge) checkDevice(claim *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult) string {
+func (j *resultChecker) checkDevice(claim *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult) string {
 	id := MakeDeviceID(result.Driver, result.Pool, result.Device)
 	device, slice := j.devices[id], j.slices[id]
 	request := findRequest(claim, result.Request)
@@ -140,7 +140,7 @@ func (j *judge) checkDevice(claim *resourceapi.ResourceClaim, result resourceapi
 	return j.checkCapacity(id, device, result)
 }
 
-func (j *judge) checkCapacity(id DeviceID, device *resourceapi.Device, result resourceapi.DeviceRequestAllocationResult) string {
+func (j *resultChecker) checkCapacity(id DeviceID, device *resourceapi.Device, result resourceapi.DeviceRequestAllocationResult) string {
 	if j.consumed[id] == nil {
 		j.consumed[id] = map[resourceapi.QualifiedName]resource.Quantity{}
 		for name, used := range j.state.AggregatedCapacity[id] {
@@ -162,10 +162,10 @@ func (j *judge) checkCapacity(id DeviceID, device *resourceapi.Device, result re
 	return ""
 }
 
-// judgedExpressions is Kubernetes' evaluator; nos has answered with its own.
-var judgedExpressions = cel.NewCache(100, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
+// checkedExpressions is Kubernetes' evaluator; nos has answered with its own.
+var checkedExpressions = cel.NewCache(100, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
 
-func (j *judge) checkSelectors(slice *resourceapi.ResourceSlice, device *resourceapi.Device, request *judgedRequest) string {
+func (j *resultChecker) checkSelectors(slice *resourceapi.ResourceSlice, device *resourceapi.Device, request *checkedRequest) string {
 	selectors := request.selectors
 	for _, class := range j.problem.Classes {
 		if class.Name == request.class {
@@ -173,7 +173,7 @@ func (j *judge) checkSelectors(slice *resourceapi.ResourceSlice, device *resourc
 		}
 	}
 	for _, selector := range selectors {
-		compiled := judgedExpressions.GetOrCompile(selector.CEL.Expression)
+		compiled := checkedExpressions.GetOrCompile(selector.CEL.Expression)
 		if compiled.Error != nil {
 			return "is selected by an expression that does not compile"
 		}
@@ -190,9 +190,9 @@ func (j *judge) checkSelectors(slice *resourceapi.ResourceSlice, device *resourc
 	return ""
 }
 
-// checkConstraints judges attributes with one value that are not derived; the others are left to the
+// checkConstraints looks at attributes with one value that are not derived; the others are left to the
 // comparison with Kubernetes.
-func (j *judge) checkConstraints(claim *resourceapi.ResourceClaim, results []resourceapi.DeviceRequestAllocationResult) string {
+func (j *resultChecker) checkConstraints(claim *resourceapi.ResourceClaim, results []resourceapi.DeviceRequestAllocationResult) string {
 	for _, constraint := range claim.Spec.Devices.Constraints {
 		name := constraint.MatchAttribute
 		if name == nil {
@@ -212,7 +212,7 @@ func (j *judge) checkConstraints(claim *resourceapi.ResourceClaim, results []res
 				continue
 			}
 			id := MakeDeviceID(result.Driver, result.Pool, result.Device)
-			attribute := lookupForJudge(j.devices[id], result.Driver, string(*name))
+			attribute := lookupForChecker(j.devices[id], result.Driver, string(*name))
 			if attribute == nil {
 				if *name == "derived.example.com/half" {
 					continue
@@ -240,7 +240,7 @@ func (j *judge) checkConstraints(claim *resourceapi.ResourceClaim, results []res
 	return ""
 }
 
-func lookupForJudge(device *resourceapi.Device, driver, name string) *resourceapi.DeviceAttribute {
+func lookupForChecker(device *resourceapi.Device, driver, name string) *resourceapi.DeviceAttribute {
 	if attribute, found := device.Attributes[resourceapi.QualifiedName(name)]; found {
 		return &attribute
 	}
