@@ -195,6 +195,8 @@ TEST_F(AutoscalerShrinkTest, RemovesInvalidMarkAndLeavesNodeCordoned) {
   EXPECT_TRUE(Marked().empty());
   EXPECT_EQ(*nos::Find(*api_.Find("nodes", "a1"), "spec", "unschedulable"), Json(true));
   EXPECT_GE(CountEvents("BadRemovalMark"), 1);
+  EXPECT_THAT(Events(), HasSubstr("Removing invalid annotation nos.nebuly.com/removal of Node: "));
+  EXPECT_THAT(Events(), HasSubstr(". The Node stays cordoned, because it is not known who "));
 }
 
 TEST_F(AutoscalerShrinkTest, CountsConcurrentScaleDownForOneOfTwoEmptyNodes) {

@@ -2,16 +2,13 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "kube/testing/fake_api.h"
 
 namespace nos::reconcile::testing {
 
-// True for "Evicting Pod ml/a" and "Failed to patch Node gpu-7".
-bool BeginsWithVerb(std::string_view message);
-
-// "Reason: message" of the Events that break the rule, one per line.
+// "Reason: message" of the Events that break the rule, one per line. "Evicting Pod ml/a" and
+// "Failed to patch Node gpu-7" keep it.
 std::string EventsWithoutVerb(const kube::FakeApi& api);
 
 }  // namespace nos::reconcile::testing
