@@ -11,6 +11,7 @@ void AddSimulateCommand(CLI::App& root, Chosen& chosen);
 void AddGetCommand(CLI::App& root, Chosen& chosen);
 void AddStatusCommand(CLI::App& root, Chosen& chosen);
 void AddCostCommand(CLI::App& root, Chosen& chosen);
+void AddReportCommand(CLI::App& root, Chosen& chosen);
 void AddTopCommand(CLI::App& root, Chosen& chosen);
 void AddExplainCommand(CLI::App& root, Chosen& chosen);
 void AddCheckCommand(CLI::App& root, Chosen& chosen);

@@ -14,6 +14,7 @@ void AddCommands(CLI::App& root, nos::cmd::Chosen& chosen) {
   nos::cmd::AddSimulateCommand(root, chosen);
   nos::cmd::AddStatusCommand(root, chosen);
   nos::cmd::AddCostCommand(root, chosen);
+  nos::cmd::AddReportCommand(root, chosen);
   nos::cmd::AddGetCommand(root, chosen);
   nos::cmd::AddTopCommand(root, chosen);
   nos::cmd::AddExplainCommand(root, chosen);

@@ -89,7 +89,8 @@ const std::map<std::string, Api::Route, std::less<>>& Api::Table() {
       {"decisions", {&Api::Decisions}}, {"quotas", {&Api::Quotas}},
       {"pools", {&Api::Pools, true}},   {"series", {&Api::Series}},
       {"history", {&Api::History}},     {"jobs", {&Api::Jobs}},
-      {"cost", {&Api::Cost}},           {"cost-forecast", {&Api::CostForecast}}};
+      {"cost", {&Api::Cost}},           {"cost-forecast", {&Api::CostForecast}},
+      {"savings", {&Api::Saved, true}}};
   return table;
 }
 

@@ -114,6 +114,7 @@ class Api {
   Reply Series(const ApiCall& call);
   Reply Cost(const ApiCall& call);
   Reply CostForecast(const ApiCall& call);
+  Reply Saved(const ApiCall& call);
   Result<std::vector<Bucket>> SeriesOf(const ApiCall& call, const std::string& subject,
                                        const std::string& metric, const Range& range,
                                        size_t& reads);

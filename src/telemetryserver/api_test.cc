@@ -90,6 +90,7 @@ TEST_F(ApiTest, AnswersMatchOpenApi) {
       {"/api/v1/series", "/api/v1/series?metric=allocated&from=1763760000000&to=1763760060000"},
       {"/api/v1/cost", "/api/v1/cost?from=1763760000000"},
       {"/api/v1/cost-forecast", ""},
+      {"/api/v1/savings", ""},
       {"/api/v1/history", ""}};
   for (const auto& [path, target] : targets) {
     const Json answer = Get(target.empty() ? path : target);

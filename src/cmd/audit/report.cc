@@ -5,6 +5,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cmd/audit/cluster_audit.h"
+#include "cmd/cli/html_page.h"
 
 namespace nos::cmd {
 namespace {
@@ -53,43 +54,21 @@ std::vector<std::string> NamesToLabel(const Audit& audit) {
   return names;
 }
 
-std::string Escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 // A row of slots, as a bar of blocks.
 std::string GpuBar(const AuditedGpu& gpu) {
   std::string bar = fmt::format("<div class=\"gpu\"><span>GPU {} {} {}</span><div class=\"bar\">",
-                                gpu.index, Escaped(gpu.model), Escaped(gpu.mode));
+                                gpu.index, EscapeHtml(gpu.model), EscapeHtml(gpu.mode));
   const double slots = std::max(1, gpu.slots);
   for (const AuditedGpu::Slice& slice : gpu.slices) {
     bar += fmt::format("<i style=\"left:{:.2f}%;width:{:.2f}%\" title=\"{} {}\">{}</i>",
-                       100 * slice.start / slots, 100 * slice.size / slots, Escaped(slice.pod),
-                       Escaped(slice.profile), Escaped(slice.pod.substr(slice.pod.find('/') + 1)));
+                       100 * slice.start / slots, 100 * slice.size / slots, EscapeHtml(slice.pod),
+                       EscapeHtml(slice.profile),
+                       EscapeHtml(slice.pod.substr(slice.pod.find('/') + 1)));
   }
   return bar + "</div></div>\n";
 }
 
 constexpr std::string_view kStyle =
-    "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;"
-    "color:#1a1d21;background:#fff}"
-    "h1{font-size:1.6rem}h2{font-size:1.1rem;margin-top:2rem}"
-    ".figures{display:flex;gap:1rem;flex-wrap:wrap}"
-    ".figures div{flex:1 1 14rem;border:1px solid #d5d9de;border-radius:8px;padding:1rem}"
-    ".figures b{display:block;font-size:1.8rem}"
     ".node{border:1px solid #d5d9de;border-radius:8px;padding:.6rem 1rem;margin:.6rem 0}"
     ".node.goes{opacity:.55}"
     ".gpu{display:flex;gap:.8rem;align-items:center}.gpu span{flex:0 0 15rem;font-size:.85rem}"
@@ -99,9 +78,7 @@ constexpr std::string_view kStyle =
     "system-ui;"
     "overflow:hidden;white-space:nowrap;border-right:1px solid "
     "#fff;box-sizing:border-box;padding:0 3px}"
-    "pre{background:#eef0f2;padding:1rem;border-radius:8px;overflow:auto}"
-    "@media(prefers-color-scheme:dark){body{background:#14171a;color:#e4e7ea}"
-    ".figures div,.node{border-color:#3a4148}.bar,pre{background:#252a2f}}";
+    "@media(prefers-color-scheme:dark){.node{border-color:#3a4148}.bar{background:#252a2f}}";
 
 }  // namespace
 
@@ -174,31 +151,30 @@ Json ToJson(const Audit& audit) {
 
 std::string ToHtml(const Audit& audit) {
   std::string html = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-      "<meta name=\"viewport\" content=\"width=device-width\"><title>GPU audit by nos</title>"
-      "<style>{}</style></head><body>\n<h1>GPU audit</h1>\n<div class=\"figures\">"
+      "<div class=\"figures\">"
       "<div><b>{} of {}</b>GPUs are needed by the {}</div>"
       "<div><b>{} of {}</b>nodes could go</div>"
       "<div><b>{} of {}</b>waiting pods would start</div></div>\n",
-      kStyle, audit.gpus_needed, audit.gpus, Counted(audit.running, "running pod"),
-      audit.NodesThatMayGo(), audit.nodes.size(), audit.starting, audit.pending);
+      audit.gpus_needed, audit.gpus, Counted(audit.running, "running pod"), audit.NodesThatMayGo(),
+      audit.nodes.size(), audit.starting, audit.pending);
   html += "<h2>Assumptions</h2>\n<ul>\n";
   for (const std::string& sentence : audit.assumptions) {
-    html += "<li>" + Escaped(sentence) + "</li>\n";
+    html += "<li>" + EscapeHtml(sentence) + "</li>\n";
   }
   html += "</ul>\n";
   const std::vector<std::string> names = NamesToLabel(audit);
   if (!names.empty()) {
     html += "<h2>Labels</h2>\n<pre>";
     for (const std::string& name : names) {
-      html += "kubectl label node " + Escaped(name) + " nos.nebuly.com/gpu-partitioning=hybrid\n";
+      html +=
+          "kubectl label node " + EscapeHtml(name) + " nos.nebuly.com/gpu-partitioning=hybrid\n";
     }
     html += "</pre>\n";
   }
   html += "<h2>The cluster, packed by nos</h2>\n";
   for (const AuditedNode& node : audit.nodes) {
     html += fmt::format("<div class=\"node{}\"><b>{}</b> {}\n", node.may_go ? " goes" : "",
-                        Escaped(node.name),
+                        EscapeHtml(node.name),
                         node.may_go   ? "not needed"
                         : !node.known ? "model not known: GPUs are used whole only"
                                       : "");
@@ -207,7 +183,7 @@ std::string ToHtml(const Audit& audit) {
     }
     html += "</div>\n";
   }
-  return html + "</body></html>\n";
+  return HtmlPage("GPU audit", kStyle, html);
 }
 
 }  // namespace nos::cmd

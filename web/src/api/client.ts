@@ -13,6 +13,7 @@ import type {
   PodDetail,
   Pool,
   Quota,
+  Savings,
   SeriesAnswer,
   Session,
   WhatIf,
@@ -176,6 +177,7 @@ export const api = {
   /** `month`: "2026-11"; the current one if left out. */
   costForecast: (cluster: string, query: { month?: string; namespace?: string }, signal?: AbortSignal) =>
     get<CostForecast>("cost-forecast", { cluster, ...query }, signal),
+  savings: (cluster: string, query: { from: number; to: number }, signal?: AbortSignal) => get<Savings>("savings", { cluster, ...query }, signal),
   series: (cluster: string, query: SeriesQuery, signal?: AbortSignal) =>
     get<SeriesAnswer>("series", { cluster, ...query }, signal),
   /** Newest first; `next` continues with older ones. */

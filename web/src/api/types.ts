@@ -343,6 +343,47 @@ export interface CostForecast {
   why: string;
 }
 
+/** Over several replays: the smallest, median and largest result. */
+export interface Spread<T = number> {
+  low: T;
+  middle: T;
+  high: T;
+}
+
+export interface Alternative {
+  name: "whole" | "static";
+  waiting_hours: Spread;
+  started: Spread;
+  gpus: Spread;
+  /** false: even `gpus` are too few. */
+  enough: boolean;
+  saved_gpu_hours: Spread;
+  saved: Spread<string> | null;
+  layouts: { layout: string; gpus: number }[];
+}
+
+/** The pods of a time on GPUs that are never repartitioned. */
+export interface Savings {
+  cluster: string;
+  from: number;
+  to: number;
+  gpus: number;
+  gpu_hours: number;
+  pods: number;
+  started: number;
+  waiting_hours: number;
+  median_wait_ms: number;
+  p95_wait_ms: number;
+  unknown_runs: number;
+  left_out: number;
+  replays: number;
+  currency: string;
+  cost: string | null;
+  decisions: { type: string; count: number; victims: number }[];
+  /** Empty: there were no GPUs or no pods. */
+  alternatives: Alternative[];
+}
+
 export interface Series {
   subject: string | Record<string, string>;
   at: number[];

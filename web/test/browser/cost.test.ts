@@ -169,6 +169,20 @@ describe.skipIf(unable)("the cost page", () => {
     await close();
   });
 
+  it("shows what the same pods would have needed without repartitioning", async () => {
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/cost?span=24h`);
+    await shown(page);
+    const rows = area(page, "saved").locator("tbody tr");
+    await rows.first().waitFor();
+    expect(await rows.locator("th").allInnerTexts()).toEqual(["As it was", "Whole GPUs", "Static layouts"]);
+    const gpus = (await rows.locator("td:nth-of-type(3)").allInnerTexts()).map((each) => number(each.split("(")[0]!));
+    expect(gpus[1]).toBeGreaterThanOrEqual(gpus[0]!);
+    expect(gpus[2]).toBeGreaterThanOrEqual(gpus[0]!);
+    await expectAccessible(page);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
   it.skipIf(realUrl)("says what a reader of some namespaces does not see", async () => {
     await turn({ namespaces: ["vision", "speech"] });
     const { page, problems, close } = await open(its.browser, `${its.server.url}#/cost`);
@@ -176,6 +190,7 @@ describe.skipIf(unable)("the cost page", () => {
     await page.getByText(/You see the costs of vision, speech\./).waitFor();
     expect(await area(page, "table").locator("tbody th").allInnerTexts()).toEqual(["not visible to you", "vision", "speech"]);
     await area(page, "summary").getByText("Not visible to you").waitFor();
+    expect(await area(page, "saved").count()).toBe(0); // it is about the whole cluster
     await expectAccessible(page);
     await picture(page, "cost-some-namespaces");
     await turn({ reset: true });

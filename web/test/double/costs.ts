@@ -1,6 +1,6 @@
 // Costs of the simulated cluster: every GPU and hour divided into parts that add up to its price.
 // The simulated day stands for the days before it; on weekends less is used.
-import type { Cost, CostAmounts, CostBy, CostCategory, CostForecast, CostRow, Gpu } from "../../src/api/types";
+import type { Cost, CostAmounts, CostBy, CostCategory, CostForecast, CostRow, Gpu, Savings, Spread } from "../../src/api/types";
 import { costCategories } from "../../src/api/types";
 import type { Answers } from "./answers";
 import { hash } from "./random";
@@ -215,6 +215,15 @@ export class Costs {
     ].join("\r\n");
   }
 
+  savings(query: URLSearchParams): Savings {
+    const { now } = this.answers;
+    const to = Math.min(Number(query.get("to")) || now, now);
+    const from = Math.max(this.begin, Number(query.get("from")) || to - 7 * day);
+    const bill = this.cost(new URLSearchParams({ from: String(from), to: String(to), by: "category" }), null).total;
+    const gpus = Math.round(Number(bill.gpu_hours) / Math.max(1e-9, (to - from) / hour));
+    return savingsOf(bill, gpus, 420, { cluster: "prod", from, to, currency: this.head().currency });
+  }
+
   forecast(query: URLSearchParams, namespaces: string[] | null): CostForecast {
     const { now } = this.answers;
     const month = query.get("month") || new Date(now).toISOString().slice(0, 7);
@@ -237,6 +246,29 @@ export class Costs {
       why: left > 0 ? "" : "the month has ended",
     };
   }
+}
+
+/** As a busy cluster would have: three and a half times as many whole GPUs. */
+function savingsOf(bill: CostAmounts, gpus: number, pods: number, head: { cluster: string; from: number; to: number; currency: string }): Savings {
+  const gpuHours = Number(bill.gpu_hours);
+  const cost = bill.cost === null ? null : Number(bill.cost);
+  const spread = (middle: number, part: number): Spread => ({ low: Math.round(middle * (1 - part)), middle: Math.round(middle), high: Math.round(middle * (1 + part)) });
+  const alternative = (name: "whole" | "static", factor: number, part: number): Savings["alternatives"][number] => {
+    const need = spread(gpus * factor, part);
+    const of = (all: number, number: number): number => Math.max(0, (all * number) / gpus - all);
+    const money = (number: number): string => text(Math.round(of(cost ?? 0, number) * 1e6));
+    return {
+      name, waiting_hours: spread(pods * factor, part), started: spread(pods / factor, part / 4), gpus: need, enough: true,
+      saved_gpu_hours: { low: of(gpuHours, need.low), middle: of(gpuHours, need.middle), high: of(gpuHours, need.high) },
+      saved: cost === null ? null : { low: money(need.low), middle: money(need.middle), high: money(need.high) },
+      layouts: name === "whole" ? [{ layout: "whole", gpus }] : [{ layout: "7x1g.10gb", gpus: Math.round(gpus / 2) }, { layout: "3g.40gb 2x2g.20gb", gpus: Math.floor(gpus / 2) }],
+    };
+  };
+  return {
+    ...head, gpus, gpu_hours: gpuHours, pods, started: pods - 12, waiting_hours: pods / 20, median_wait_ms: 9_000, p95_wait_ms: 840_000, unknown_runs: 12, left_out: 3,
+    replays: 7, cost: bill.cost, decisions: [{ type: "plan", count: 214, victims: 0 }, { type: "reclaim", count: 9, victims: 11 }],
+    alternatives: gpus === 0 ? [] : [alternative("whole", 3.5, 0.02), alternative("static", 1.3, 0.08)],
+  };
 }
 
 class Sums {

@@ -212,6 +212,10 @@ export class Double {
       case "cost-forecast":
         this.costs.prices = knobs.prices;
         return json(response, 200, this.costs.forecast(query, knobs.namespaces));
+      case "savings":
+        if (knobs.namespaces) return json(response, 403, { error: "savings is about the whole cluster, and casey may see only some namespaces" });
+        this.costs.prices = knobs.prices;
+        return json(response, 200, this.costs.savings(query));
       case "series":
         return json(response, 200, answers.series(query));
       case "history":

@@ -1,0 +1,125 @@
+#include "telemetryserver/savings/queue.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+#include <set>
+#include <tuple>
+
+namespace nos::telemetryserver {
+namespace {
+
+class PodQueue {
+ public:
+  PodQueue(const std::vector<QueuedPod>& pods, const std::vector<PodClass>& classes)
+      : pods_(pods), classes_(classes), waiting_(classes.size()) {
+    size_t devices = 0;
+    for (const PodClass& each : classes) {
+      for (const auto& need : each.needs) {
+        for (const DeviceOption& option : need) devices = std::max(devices, option.device + 1);
+      }
+    }
+    free_.resize(devices);
+  }
+
+  QueueResult Run(const std::vector<CapacityChange>& changes, const QueueTimes& times) {
+    size_t next_pod = 0, next_change = 0;
+    now_ = times.from;
+    while (true) {
+      const telemetry::Millis at =
+          std::min({next_pod < pods_.size() ? pods_[next_pod].asked : kEndless,
+                    next_change < changes.size() ? changes[next_change].at : kEndless,
+                    running_.empty() ? kEndless : running_.top().first});
+      if (at >= times.to) break;
+      AdvanceTo(at);
+      if (result_.waited > times.most_waited) return result_;
+      for (; next_change < changes.size() && changes[next_change].at <= at; ++next_change) {
+        if (changes[next_change].device >= free_.size()) continue;  // no pod can use it
+        free_[changes[next_change].device] += changes[next_change].by;
+      }
+      while (!running_.empty() && running_.top().first <= at) {
+        for (const DeviceOption& taken : taken_[running_.top().second]) {
+          free_[taken.device] += taken.count;
+        }
+        taken_.erase(running_.top().second);
+        running_.pop();
+      }
+      for (; next_pod < pods_.size() && pods_[next_pod].asked <= at; ++next_pod) {
+        const QueuedPod& pod = pods_[next_pod];
+        waiting_[pod.pod_class].emplace(-pod.priority, next_pod);
+        ++waiting_count_;
+      }
+      StartPods();
+    }
+    AdvanceTo(times.to);
+    return result_;
+  }
+
+ private:
+  using Place = std::pair<int64_t, size_t>;  // priority, negative, and index of the pod
+
+  void AdvanceTo(telemetry::Millis at) {
+    result_.waited += static_cast<telemetry::Millis>(waiting_count_) * (at - now_);
+    now_ = at;
+  }
+
+  // A class whose first pod does not fit has no other that fits now.
+  void StartPods() {
+    std::set<std::pair<Place, size_t>> first;
+    for (size_t c = 0; c < waiting_.size(); ++c) {
+      if (!waiting_[c].empty()) first.emplace(*waiting_[c].begin(), c);
+    }
+    while (!first.empty()) {
+      const auto [place, c] = *first.begin();
+      first.erase(first.begin());
+      if (!Start(place.second)) continue;
+      waiting_[c].erase(waiting_[c].begin());
+      --waiting_count_;
+      if (!waiting_[c].empty()) first.emplace(*waiting_[c].begin(), c);
+    }
+  }
+
+  bool Start(size_t index) {
+    const QueuedPod& pod = pods_[index];
+    const PodClass& of = classes_[pod.pod_class];
+    if (of.needs.empty()) return false;
+    std::vector<DeviceOption> taken;
+    for (const auto& need : of.needs) {
+      const auto option = std::ranges::find_if(
+          need, [&](const DeviceOption& each) { return free_[each.device] >= each.count; });
+      if (option == need.end()) {
+        for (const DeviceOption& each : taken) free_[each.device] += each.count;
+        return false;
+      }
+      free_[option->device] -= option->count;
+      taken.push_back(*option);
+    }
+    ++result_.started;
+    if (pod.run > kEndless - now_) return true;
+    running_.emplace(now_ + pod.run, index);
+    taken_.emplace(index, std::move(taken));
+    return true;
+  }
+
+  const std::vector<QueuedPod>& pods_;
+  const std::vector<PodClass>& classes_;
+  std::vector<int64_t> free_;             // by device; negative: taken away in use
+  std::vector<std::set<Place>> waiting_;  // by class
+  size_t waiting_count_ = 0;
+  std::priority_queue<std::pair<telemetry::Millis, size_t>,
+                      std::vector<std::pair<telemetry::Millis, size_t>>, std::greater<>>
+      running_;  // end, and index of the pod
+  std::map<size_t, std::vector<DeviceOption>> taken_;
+  telemetry::Millis now_ = 0;
+  QueueResult result_;
+};
+
+}  // namespace
+
+QueueResult RunQueue(const std::vector<QueuedPod>& pods, const std::vector<PodClass>& classes,
+                     const std::vector<CapacityChange>& changes, const QueueTimes& times) {
+  return PodQueue(pods, classes).Run(changes, times);
+}
+
+}  // namespace nos::telemetryserver
