@@ -93,7 +93,7 @@ struct Gpu {
   const gpu::Model* model = nullptr;  // never null
   // The model that the GPU can switch to while it is unused; null if there is none. The two models
   // have no resource in common.
-  const gpu::Model* other = nullptr;
+  const gpu::Model* alternative = nullptr;
   std::vector<Instance> instances{};  // sorted by placement
   // The starts of the instances are assumed, one legal arrangement of the known instances: the
   // status has only counts, or does not show the instance of a pod yet.

@@ -97,7 +97,7 @@ const Condition* FindCondition(const std::vector<Condition>& conditions, std::st
 struct PromisedInstance {
   int gpu = 0;  // index
   gpu::Placement placement;
-  // The model that the GPU switches to for it (Gpu::other); null: the current model.
+  // The model that the GPU switches to for it (Gpu::alternative); null: the current model.
   const gpu::Model* model = nullptr;
   friend bool operator==(const PromisedInstance&, const PromisedInstance&) = default;
 };

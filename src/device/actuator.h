@@ -58,7 +58,7 @@ struct ObservedGpu {
   // Only on a node with a sharing mode per GPU (hybrid): the present mode, and the model that the
   // GPU would have if shared by MPS, or if not shared when it is shared now; null: impossible.
   std::optional<GpuMode> mode{};
-  const gpu::Model* other = nullptr;
+  const gpu::Model* alternative = nullptr;
   // Only if MIG mode changes with a reset: MIG mode after the next reset.
   std::optional<bool> mig_after_reset{};
 };

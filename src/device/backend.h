@@ -39,7 +39,7 @@ struct GpuInfo {
   int share_gib = 0;
   int could_share_gib = 0;                    // share_gib in MPS mode; 0: cannot be shared
   std::optional<ComputeMode> compute_mode{};  // empty: the driver does not report it
-  int most_shares = 0;                        // limit of concurrent shares; 0: MPS is not available
+  int max_shares = 0;                         // limit of concurrent shares; 0: MPS is not available
   bool gives_whole = false;  // may also be used whole and in time slices (Backend::GiveWhole)
 };
 

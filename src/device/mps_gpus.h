@@ -37,7 +37,7 @@ struct MpsGpusOptions {
   // Clients of one server per device: 48 up to CUDA 13.0, 60 from 13.1 on; fewer if
   // CUDA_DEVICE_MAX_CONNECTIONS is raised (docs.nvidia.com/deploy/mps, Client-Server Connection
   // Limits).
-  int most_shares = gpu::kMaxShares;
+  int max_shares = gpu::kMaxShares;
 };
 
 // The model of a GPU in MPS mode with these shares. If pods already hold more than the present

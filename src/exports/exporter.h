@@ -5,7 +5,7 @@
 //   for (;;) wait for exporter.Step(clock.Now())
 //
 // Undelivered records stay in the journal across restarts, up to the recorder's limit
-// (RecorderOptions::most_backlog); records dropped there are counted. After a crash the last
+// (RecorderOptions::max_backlog); records dropped there are counted. After a crash the last
 // records may be delivered twice. Owns no thread; a step blocks on the other system's answers. Used
 // by one thread.
 #pragma once

@@ -294,7 +294,7 @@ TEST_F(RemoteWriteTest, KeepsJournalForUnreachableReceiver) {
 
 TEST_F(RemoteWriteTest, BoundsBacklogAndCountsDrops) {
   verdict_ = [](const auto&) { return AnswerOf(503); };
-  options_.most_backlog = 20'000;
+  options_.max_backlog = 20'000;
   Begin();
   Report({1, 1, 1}, 0, 200);
   verdict_ = [](const auto&) { return AnswerOf(200); };

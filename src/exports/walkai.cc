@@ -103,7 +103,7 @@ int RankOf(std::string_view state, bool gone) {
 }  // namespace
 
 Json WalkaiSnapshot(const telemetryserver::State& state, const std::vector<Json>& ended,
-                    size_t most_pods, std::set<std::string>& unknown) {
+                    size_t max_pods, std::set<std::string>& unknown) {
   // By namespace and name, which identify a pod in walk:ai.
   std::map<std::string, std::pair<int, Json>> pods;
   const auto add = [&](const Json& pod, bool gone) {
@@ -132,9 +132,9 @@ Json WalkaiSnapshot(const telemetryserver::State& state, const std::vector<Json>
     ordered.emplace(std::make_pair(pod.first, key), std::move(pod.second));
   }
   JsonArray list;
-  list.reserve(std::min(ordered.size(), most_pods));
+  list.reserve(std::min(ordered.size(), max_pods));
   for (auto& [place, pod] : ordered) {
-    if (list.size() < most_pods) list.push_back(std::move(pod));
+    if (list.size() < max_pods) list.push_back(std::move(pod));
   }
   return {{"ts", FormatTime(Time{std::chrono::milliseconds(state.now())})},
           {"gpus", SlicesOf(state, unknown)},
@@ -177,7 +177,7 @@ Result<Json> Walkai::Snapshot() {
   std::set<std::string> unknown;
   Json snapshot;
   recorder_.Look(options_.cluster, [&](const telemetryserver::Live& live) {
-    snapshot = WalkaiSnapshot(live.state, ended, options_.most_pods, unknown);
+    snapshot = WalkaiSnapshot(live.state, ended, options_.max_pods, unknown);
   });
   for (const std::string& profile : unknown) {
     if (unknown_.size() >= kMaxUnknown || !unknown_.insert(profile).second) continue;
@@ -195,7 +195,7 @@ Status Walkai::ReadEnds(int64_t cluster) {
     return entry.second.taken > 0 && now - entry.second.taken >= kEndedFor;
   };
   std::erase_if(ends_, is_reported);
-  if (ends_.size() >= options_.most_pods) {
+  if (ends_.size() >= options_.max_pods) {
     std::erase_if(ends_, [](const auto& entry) { return entry.second.taken > 0; });
   }
   NOS_ASSIGN(const auto following,
@@ -204,7 +204,7 @@ Status Walkai::ReadEnds(int64_t cluster) {
   for (const telemetryserver::Event& event : following.events) {
     const bool over = event.kind == "pod" && HasEnded(FindString(event.body, "state"));
     if (over || event.object.starts_with(kPodRemoved)) {
-      if (ends_.size() >= options_.most_pods || ++lookups > kMaxLookups) return Status::Ok();
+      if (ends_.size() >= options_.max_pods || ++lookups > kMaxLookups) return Status::Ok();
       NOS_ASSIGN(Json pod, EndOf(cluster, event));
       if (!pod.is_null()) {
         const std::string key =

@@ -31,13 +31,13 @@ namespace nos::exports {
 struct WalkaiOptions {
   std::string cluster;  // cluster to export; the backend supports one
   Duration interval = std::chrono::seconds(10);
-  size_t most_pods = 1500;  // the backend's store limits an item to 400 KB
+  size_t max_pods = 1500;  // the backend's store limits an item to 400 KB
 };
 
 // Returns {"ts":..,"gpus":[..],"pods":[..]}. `ended`: records of pods that have ended or vanished;
 // other ended pods are not included. `unknown` receives words that walk:ai does not know.
 Json WalkaiSnapshot(const telemetryserver::State& state, const std::vector<Json>& ended,
-                    size_t most_pods, std::set<std::string>& unknown);
+                    size_t max_pods, std::set<std::string>& unknown);
 
 class Walkai {
  public:
@@ -73,7 +73,7 @@ class Walkai {
     telemetry::Millis taken = 0;  // when a snapshot with it was accepted; 0: not yet
   };
   std::set<std::string> unknown_;    // already logged
-  std::map<std::string, End> ends_;  // by namespace and name; at most most_pods
+  std::map<std::string, End> ends_;  // by namespace and name; at most max_pods
   int64_t read_ = 0;                 // last event that was processed
   telemetry::Millis pushed_at_ = 0;
   Time next_{};

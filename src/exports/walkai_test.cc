@@ -220,7 +220,7 @@ TEST_F(WalkaiTest, ReportsEndThatArrivesLate) {
 TEST_F(WalkaiTest, ReportsPodsBeyondLimitInLaterSnapshots) {
   WalkaiOptions options;
   options.cluster = "prod";
-  options.most_pods = 2;
+  options.max_pods = 2;
   walkai_ = std::make_unique<Walkai>(options, *recorder_, destination_, transport_, metrics_);
   Send({Pod("a", "failed"), Pod("b", "failed"), Pod("c", "failed"), Pod("d", "running")});
   code_ = 503;

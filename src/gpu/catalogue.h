@@ -62,9 +62,9 @@ class Model {
   const std::vector<Profile>& profiles() const { return profiles_; }
   const Profile& profile(ProfileId id) const { return profiles_[id]; }
   // True for share models (gpu/shares.h): an instance fits anywhere while slots are free and the
-  // GPU has fewer than most_instances(). Otherwise layouts() decides.
+  // GPU has fewer than max_instances(). Otherwise layouts() decides.
   bool counted() const { return layouts_ == nullptr; }
-  int most_instances() const { return most_instances_; }
+  int max_instances() const { return max_instances_; }
   // Models of equal shape share one table, so callers may use its address as a key. REQUIRES:
   // !counted().
   const LayoutTable& layouts() const { return *layouts_; }
@@ -100,7 +100,7 @@ class Model {
 
   std::string name_, architecture_;
   int memory_gib_ = 0, compute_slices_ = 0, slots_ = 0;
-  int most_instances_ = 0;  // only if counted()
+  int max_instances_ = 0;  // only if counted()
   std::vector<uint32_t> pci_ids_;
   std::vector<Profile> profiles_;
   std::map<std::string, ProfileId, std::less<>> profile_by_name_;

@@ -295,7 +295,7 @@ std::unique_ptr<const Model> BuildCounted(CountedSpec spec) {
   model->name_ = std::move(spec.name);
   model->memory_gib_ = model->slots_ = spec.slots;
   model->compute_slices_ = spec.compute_slices;
-  model->most_instances_ = spec.most_instances;
+  model->max_instances_ = spec.max_instances;
   model->profiles_ = std::move(spec.profiles);
   for (size_t i = 0; i < model->profiles_.size(); ++i) {
     for (const std::string& name : {model->profiles_[i].name, model->profiles_[i].resource_name}) {

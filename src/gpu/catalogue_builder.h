@@ -39,7 +39,7 @@ struct ModelSpec {
 struct CountedSpec {
   std::string name;
   int slots = 0;  // equal to GiB
-  int compute_slices = 0, most_instances = 0;
+  int compute_slices = 0, max_instances = 0;
   std::vector<Profile> profiles;
 };
 std::unique_ptr<const Model> BuildCounted(CountedSpec spec);

@@ -34,8 +34,7 @@ bool Occupancy::Add(Placement placement) {
 
 int Occupancy::Copies(ProfileId profile) const {
   if (!model_->counted()) return model_->layouts().Copies(layout_, profile);
-  return std::min(free_slots() / model_->profile(profile).slots,
-                  model_->most_instances() - count());
+  return std::min(free_slots() / model_->profile(profile).slots, model_->max_instances() - count());
 }
 
 std::optional<Placement> Occupancy::FirstPlace(ProfileId profile) const {

@@ -53,12 +53,12 @@ TEST(SharesTest, AcceptsCanonicalNamesOnly) {
 TEST(SharesTest, ClientLimitIsPartOfModel) {
   const Model& few = SharesOf(79, 16);
   EXPECT_EQ(few.name(), "MPS-79GB+CLIENTS-16");
-  EXPECT_EQ(few.most_instances(), 16);
+  EXPECT_EQ(few.max_instances(), 16);
   EXPECT_EQ(few.profile(*few.FindProfile("1gb")).max_count, 16);
   EXPECT_EQ(FindShares("MPS-79GB+CLIENTS-16"), &few);
   EXPECT_EQ(&SharesOf(79, kMaxShares), &SharesOf(79));
-  EXPECT_EQ(SharesOf(79, 1000).most_instances(), kMaxClients);
-  EXPECT_EQ(SharesOf(79, 0).most_instances(), 1);
+  EXPECT_EQ(SharesOf(79, 1000).max_instances(), kMaxClients);
+  EXPECT_EQ(SharesOf(79, 0).max_instances(), 1);
   Occupancy on(few);
   const ProfileId one = *few.FindProfile("1gb");
   for (uint8_t i = 0; i < 16; ++i) EXPECT_TRUE(on.Add({one, i}));

@@ -103,14 +103,14 @@ std::optional<SignIn> BrowserSessions::Return(const std::string& state, Time now
   }
   const std::scoped_lock lock(mutex_);
   if (until <= now || returned_.contains(HashOf(text))) return std::nullopt;
-  Add(returned_, text, {true, until}, options_.most_returned, now);
+  Add(returned_, text, {true, until}, options_.max_returned, now);
   return SignInOf(state);
 }
 
 std::string BrowserSessions::Open(Json subject, Time now) {
   std::string id = EncodeBase64Url(RandomBytes(32));
   const std::scoped_lock lock(mutex_);
-  Add(sessions_, id, {std::move(subject), now + options_.lifetime}, options_.most_sessions, now);
+  Add(sessions_, id, {std::move(subject), now + options_.lifetime}, options_.max_sessions, now);
   return id;
 }
 

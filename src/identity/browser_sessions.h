@@ -28,7 +28,7 @@ class BrowserSessions {
   struct Options {
     Duration lifetime = std::chrono::hours(8), sign_in_time = std::chrono::minutes(10);
     // States that came back are remembered, so that each is used only once.
-    size_t most_returned = 5000, most_sessions = 10'000;
+    size_t max_returned = 5000, max_sessions = 10'000;
   };
   explicit BrowserSessions(Options options);
 

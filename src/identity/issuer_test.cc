@@ -309,7 +309,7 @@ TEST(BrowserSessionsTest, NoChangedStateReturns) {
 
 // A stranger begins and ends many sign-ins: another user's sign-in still returns.
 TEST(BrowserSessionsTest, StrangersPushNoSignInOut) {
-  BrowserSessions sessions({.most_returned = 100});
+  BrowserSessions sessions({.max_returned = 100});
   const Time now{std::chrono::seconds(kNow)};
   const SignIn mine = sessions.Begin(now);
   for (int i = 0; i < 10'000; ++i) (void)sessions.Begin(now);
@@ -318,7 +318,7 @@ TEST(BrowserSessionsTest, StrangersPushNoSignInOut) {
 }
 
 TEST(BrowserSessionsTest, SessionsAreBoundedAndExpire) {
-  BrowserSessions sessions({.most_returned = 2, .most_sessions = 2});
+  BrowserSessions sessions({.max_returned = 2, .max_sessions = 2});
   const Time now{std::chrono::seconds(kNow)};
   const std::string a = sessions.Open(Json("a"), now);
   const std::string b = sessions.Open(Json("b"), now + std::chrono::seconds(1));

@@ -46,7 +46,7 @@ struct AssignedDevice {
   gpu::Placement placement;
   std::string profile;
   bool existing = false;  // a free instance that exists already
-  // The model to which the plan switches the GPU (cluster::Gpu::other); null: no switch.
+  // The model to which the plan switches the GPU (cluster::Gpu::alternative); null: no switch.
   const gpu::Model* model = nullptr;
 };
 
@@ -75,7 +75,7 @@ struct PlannedGpu {
   std::vector<PlannedInstance> layout;  // the target, sorted by start
   int created = 0, destroyed = 0;
   // The model to which the GPU may switch while it has no used instance; null: none.
-  const gpu::Model* other = nullptr;
+  const gpu::Model* alternative = nullptr;
 };
 
 struct PlannedNode {

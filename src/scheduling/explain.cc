@@ -6,10 +6,10 @@
 
 #include "cluster/instance_search.h"
 #include "scheduling/explain/obstacles.h"
+#include "scheduling/explain/pods_in_the_way.h"
 #include "scheduling/explain/quotas.h"
 #include "scheduling/explain/remedy.h"
-#include "scheduling/explain/room.h"
-#include "scheduling/explain/slice_lacks.h"
+#include "scheduling/explain/slice_shortfalls.h"
 #include "scheduling/explain_promises.h"
 #include "scheduling/framework.h"
 #include "scheduling/slice_reasons.h"
@@ -104,13 +104,13 @@ void AddRoom(const ExplainInput& input, Explanation& why) {
   const bool evicts = why.no_preemption.empty() && input.evicts;
   if (evicts && why.by_quota && input.reclaim) {
     const auto found = input.reclaim();
-    if (found && !found->victims.empty()) why.preemption = RoomOf(*found);
+    if (found && !found->victims.empty()) why.preemption = VictimsOf(*found);
   } else if (evicts && MayPreempt(input)) {
     const auto may_go = [&](const Pod& other) { return MayGoFor(input, input.pod, other); };
     EachThat rule(may_go);
     const auto found =
         FindPreemption(input.framework, input.snapshot, input.pod, *input.preemption, &rule);
-    if (found) why.preemption = RoomOf(*found);
+    if (found) why.preemption = VictimsOf(*found);
   }
   if (why.awaited || !why.awaits_agent.empty() || !why.quota.empty()) return;
   why.in_the_way = InTheWay(input);
@@ -156,7 +156,7 @@ Explanation Explain(const ExplainInput& input) {
   const bool preempts = MayPreempt(input);
   const Cycle cycle = framework.PreFilter(input.pod, input.snapshot);
   const SliceDemand slices = DemandOf(input, Advertised::kCounted);
-  SliceLacks slice_lacks(slices);
+  SliceShortfalls slice_lacks(slices);
   std::optional<Remedy> opt_in;
   for (size_t i = 0; i < input.snapshot.size() && cycle.verdict.fits(); ++i) {
     const Obstacles here(cycle, input.pod, input.snapshot.node(i));

@@ -90,7 +90,7 @@ struct Explanation {
     std::string node;
     Repartition repartition;
   };
-  struct Room {
+  struct Victims {
     std::string node;
     std::vector<std::string> pods;  // keys of the pods to evict, most important first
     int32_t priority = 0;           // the highest of their priorities
@@ -122,14 +122,14 @@ struct Explanation {
   std::optional<InUse> in_use;
   std::optional<Place> being_partitioned;  // a node chosen for it, whose GPUs are being partitioned
   std::optional<Nearest> nearest;          // the nearest of the nodes that refuse it
-  std::optional<Room> awaited;             // capacity that is being freed for it already
+  std::optional<Victims> awaited;          // capacity that is being freed for it already
   // Name of a node where capacity was freed and whose agent has yet to report (explain_promises.h).
   std::string awaits_agent;
-  std::optional<Room> preemption;  // capacity that preemption by priority or quota would free
-  bool by_quota = false;           // `preemption` is by quota
-  std::string no_preemption;       // why it may not preempt
+  std::optional<Victims> preemption;  // capacity that preemption by priority or quota would free
+  bool by_quota = false;              // `preemption` is by quota
+  std::string no_preemption;          // why it may not preempt
   // The fewest pods without which it would fit. Absent if their owners would restart them there.
-  std::optional<Room> in_the_way;
+  std::optional<Victims> in_the_way;
   bool priority_helps = false;  // true: with a priority above theirs it could preempt `in_the_way`
   // A reason that no node can change: a profile that no GPU model has.
   std::optional<Reason> impossible;

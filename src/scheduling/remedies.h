@@ -74,11 +74,11 @@ std::optional<Remedy> RequestLess(const std::string& resource, int64_t asked);
 class SliceDemand {
  public:
   using Slices = std::vector<std::pair<std::string, int64_t>>;  // resource name and amount
-  // `models` and `most_gpus`: the models of existing nodes, and the largest number of GPUs of one.
+  // `models` and `max_gpus`: the models of existing nodes, and the largest number of GPUs of one.
   // The catalogue and the models must outlive this object. `spend` gets the work done, in steps.
   SliceDemand(
       Slices slices, const gpu::Catalogue& catalogue, std::vector<const gpu::Model*> models,
-      int64_t most_gpus, std::function<void(int64_t)> spend = [](int64_t) {});
+      int64_t max_gpus, std::function<void(int64_t)> spend = [](int64_t) {});
 
   const Slices& slices() const { return slices_; }
   // "2 x 1g.5gb and 3g.20gb".
@@ -123,7 +123,7 @@ class SliceDemand {
   const Slices slices_;
   const gpu::Catalogue& catalogue_;
   const std::vector<const gpu::Model*> models_;
-  const int64_t most_gpus_;
+  const int64_t max_gpus_;
   const std::function<void(int64_t)> spend_;
 };
 

@@ -73,7 +73,7 @@ struct NodeSpec {
   // A client forges the status of the Node object (world/run/chaos_stolen_node.h): invariant
   // checkers look at its devices only.
   bool forged = false;
-  int most_shares = gpu::kMaxShares;  // per GPU shared by MPS
+  int max_shares = gpu::kMaxShares;  // per GPU shared by MPS
   // For hybrid nodes: the agent's rule for resetting GPUs whose MIG mode changes only with a reset.
   agent::ResetRule resets = agent::ResetRule::kNever;
 };

@@ -192,11 +192,11 @@ Status Spool::Append(std::span<const std::string> records) {
 Status Spool::AppendOne(std::string_view records, uint64_t count) {
   const std::string compressed = Gzip(records);
   Entry entry{0, count, Blocks(compressed.size())};
-  if (records.size() > 2 * options_.envelope_bytes || entry.bytes > options_.most_bytes) {
+  if (records.size() > 2 * options_.envelope_bytes || entry.bytes > options_.max_bytes) {
     Lose(count);
     return {Code::kExhausted, fmt::format("a record of {} bytes is too long", records.size())};
   }
-  while (!entries_.empty() && stats_.bytes + entry.bytes > options_.most_bytes) {
+  while (!entries_.empty() && stats_.bytes + entry.bytes > options_.max_bytes) {
     (void)Remove(false);
   }
   Status written = WriteEntry(entry, compressed);
@@ -248,7 +248,7 @@ std::optional<SpooledEnvelope> Spool::Oldest() {
   const std::scoped_lock lock(mutex_);
   while (!entries_.empty()) {
     const Entry& entry = entries_.front();
-    const auto compressed = folder_->Read(entry.Name(), options_.most_bytes);
+    const auto compressed = folder_->Read(entry.Name(), options_.max_bytes);
     if (!compressed.ok() && MayRead(entry, compressed.status())) return std::nullopt;
     auto records = compressed.ok() ? Gunzip(*compressed, 2 * options_.envelope_bytes)
                                    : Result<std::string>(compressed.status());

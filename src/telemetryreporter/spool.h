@@ -37,7 +37,7 @@ namespace nos::telemetry {
 
 struct SpoolOptions {
   std::string folder;  // created if it does not exist
-  uint64_t most_bytes = uint64_t{64} << 20;
+  uint64_t max_bytes = uint64_t{64} << 20;
   // Maximum size of one envelope before compression; more records form several envelopes.
   uint64_t envelope_bytes = uint64_t{4} << 20;
 };

@@ -126,8 +126,8 @@ class SpoolFaultTest : public testing::Test {
   explicit SpoolFaultTest(uint64_t seed = 1) : disk_(seed) {}
   bool Start() {
     spool_.reset();
-    auto opened = Spool::Open({.folder = "", .most_bytes = most_bytes_},
-                              std::make_unique<FaultFolder>(disk_));
+    auto opened =
+        Spool::Open({.folder = "", .max_bytes = max_bytes_}, std::make_unique<FaultFolder>(disk_));
     if (opened.ok()) spool_ = *std::move(opened);
     return opened.ok();
   }
@@ -156,7 +156,7 @@ class SpoolFaultTest : public testing::Test {
     for (const auto& [record, times] : server_.stored) ASSERT_EQ(times, 1) << record;
   }
 
-  uint64_t most_bytes_ = uint64_t{64} << 20;
+  uint64_t max_bytes_ = uint64_t{64} << 20;
   FaultFolder::Disk disk_;
   std::unique_ptr<Spool> spool_;
   Server server_;
@@ -217,7 +217,7 @@ TEST_F(SpoolFaultTest, ManyFaultsOneAfterAnother) {
 
 // A full spool drops records, but never gives the number of one to another.
 TEST_F(SpoolFaultTest, FullSpoolGivesNoNumberTwice) {
-  most_bytes_ = 3 * uint64_t{4096};
+  max_bytes_ = 3 * uint64_t{4096};
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     disk_ = FaultFolder::Disk(seed);

@@ -116,7 +116,7 @@ TEST_F(SpoolTest, SplitsOneAppendOnlyAtLimit) {
 }
 
 TEST_F(SpoolTest, FullSpoolDropsAndCountsOldest) {
-  options_.most_bytes = 5 * uint64_t{4096};
+  options_.max_bytes = 5 * uint64_t{4096};
   Restart();
   for (int i = 1; i <= 8; ++i) Append(i);
   EXPECT_EQ(Files().size(), 5u);
@@ -133,7 +133,7 @@ TEST_F(SpoolTest, FullSpoolDropsAndCountsOldest) {
 }
 
 TEST_F(SpoolTest, EnvelopeDroppedInFlightIsNotLostIfAcknowledged) {
-  options_.most_bytes = 2 * uint64_t{4096};
+  options_.max_bytes = 2 * uint64_t{4096};
   Restart();
   for (int i = 1; i <= 3; ++i) Append(i);
   ASSERT_EQ(spool_->Oldest()->sequence, 2u);

@@ -26,9 +26,9 @@ class Audit {
     std::string outcome;  // done, refused, failed
     std::string why;
   };
-  // `path` empty: the log only. Lines are appended to the file; beyond `most_bytes` it is renamed
+  // `path` empty: the log only. Lines are appended to the file; beyond `max_bytes` it is renamed
   // to PATH.1, replacing an older one. Error: kInvalid: the file is not writable.
-  static Result<std::unique_ptr<Audit>> Open(const std::string& path, uint64_t most_bytes);
+  static Result<std::unique_ptr<Audit>> Open(const std::string& path, uint64_t max_bytes);
 
   void Write(const Entry& entry, Time now);
   // For actions that unauthenticated clients can repeat without limit: some per second are written,
@@ -36,12 +36,12 @@ class Audit {
   void WriteBounded(const Entry& entry, Time now);
 
  private:
-  Audit(std::string path, uint64_t most_bytes) : path_(std::move(path)), most_bytes_(most_bytes) {}
+  Audit(std::string path, uint64_t max_bytes) : path_(std::move(path)), max_bytes_(max_bytes) {}
   void Write(const Entry& entry, Time now, int64_t unwritten);
   Status Append(const std::string& line);
 
   const std::string path_;
-  const uint64_t most_bytes_;
+  const uint64_t max_bytes_;
   std::mutex mutex_;
   RateLimit strangers_{{.per_second = 5, .burst = 50}};
   int64_t unwritten_ = 0;

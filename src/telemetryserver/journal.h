@@ -29,9 +29,9 @@ class JournalReader {
  public:
   // Errors: see Sqlite.
   static Result<JournalReader> Open(const std::string& path);
-  // Rows in order: at most `most_rows`, and none after their stored size exceeds `most_bytes`.
-  Result<std::vector<Journaled>> After(int64_t id, size_t most_rows = 500,
-                                       size_t most_bytes = size_t{2} << 20);
+  // Rows in order: at most `max_rows`, and none after their stored size exceeds `max_bytes`.
+  Result<std::vector<Journaled>> After(int64_t id, size_t max_rows = 500,
+                                       size_t max_bytes = size_t{2} << 20);
 
  private:
   explicit JournalReader(Sqlite db) : db_(std::move(db)) {}

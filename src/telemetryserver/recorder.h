@@ -41,12 +41,12 @@ struct RecorderOptions {
   Duration max_wait = std::chrono::seconds(10);      // for an envelope to be on disk
   // Names of journal followers (JournalReader), and limit of the journal kept for them.
   std::vector<std::string> followers;
-  int64_t most_backlog = int64_t{1} << 30;  // bytes
+  int64_t max_backlog = int64_t{1} << 30;  // bytes
   // Names of event followers (Archive::EventsAfter); nothing is kept for them.
   std::vector<std::string> event_followers;
   // Limit of source boots per cluster within 90 days, so that one cluster does not exhaust the
   // total.
-  size_t most_sources = 50'000;
+  size_t max_sources = 50'000;
 };
 
 class Recorder {

@@ -10,7 +10,7 @@ Store::Store(Database db, int64_t max_subjects)
     : db_(std::move(db)), subjects_(db_, max_subjects) {}
 
 Result<std::unique_ptr<Store>> Store::Open(const StoreOptions& options) {
-  NOS_ASSIGN(Database db, Database::Open(options.path, options.most_bytes));
+  NOS_ASSIGN(Database db, Database::Open(options.path, options.max_bytes));
   return std::unique_ptr<Store>(new Store(std::move(db), options.most_subjects));
 }
 
@@ -48,8 +48,8 @@ Status Store::SetDerived(int64_t cluster, const Derived& derived) {
 Status Store::NotAfter(int64_t cluster, telemetry::Millis now) {
   return events_.NotAfter(cluster, now);
 }
-Status Store::CutJournal(int64_t flushed, int64_t held, int64_t most_bytes) {
-  return journal_.Cut(flushed, held, most_bytes);
+Status Store::CutJournal(int64_t flushed, int64_t held, int64_t max_bytes) {
+  return journal_.Cut(flushed, held, max_bytes);
 }
 Status Store::SetPosition(const std::string& follower, int64_t id) {
   return journal_.SetPosition(follower, id);

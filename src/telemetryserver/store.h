@@ -31,7 +31,7 @@ namespace nos::telemetryserver {
 
 struct StoreOptions {
   std::string path = "telemetry.db";
-  int64_t most_bytes = 0;  // maximum file size; 0: limited by the disk
+  int64_t max_bytes = 0;  // maximum file size; 0: limited by the disk
   // Limit per cluster; kMaxClusters times this limit is possible. A subject is removed with its
   // last samples.
   int64_t most_subjects = int64_t{1} << 21;
@@ -71,8 +71,8 @@ class Store {
   // Same as State::NotAfter, for stored times.
   Status NotAfter(int64_t cluster, telemetry::Millis now);
   // The store needs the journal only after `flushed`. Rows up to `held` are removed; later rows are
-  // kept for followers, but only about `most_bytes` of them.
-  Status CutJournal(int64_t flushed, int64_t held, int64_t most_bytes);
+  // kept for followers, but only about `max_bytes` of them.
+  Status CutJournal(int64_t flushed, int64_t held, int64_t max_bytes);
   // Position of a follower in the journal or in events.
   Status SetPosition(const std::string& follower, int64_t id);
   // Number of values of the cluster not stored since the last call, because it has too many

@@ -80,7 +80,7 @@ class UnschedulableScaler : public Scaler {
   }
   Status Ready(int node) override {
     const int pool = stage_.nodes()[node].pool;
-    rooms_[node] = RoomOf(pool);
+    rooms_[node] = VictimsOf(pool);
     holders_[node].assign(devices_[pool].size(), -1);
     PlaceWaiting();
     return Status::Ok();
@@ -116,7 +116,7 @@ class UnschedulableScaler : public Scaler {
   }
 
  private:
-  Room RoomOf(int pool) const {
+  Room VictimsOf(int pool) const {
     const ScalingPool& of = stage_.options().pools[pool];
     Room room{of.cpu_milli, of.memory_mib, std::vector<int>(kinds_.size())};
     for (const ScalingDevice& device : devices_[pool]) ++room.free[KindOf(device.profile)];
@@ -191,7 +191,7 @@ class UnschedulableScaler : public Scaler {
   std::vector<int> Unserved() const {
     Rooms coming;
     for (const int node : stage_.live()) {
-      if (!rooms_.contains(node)) coming[node] = RoomOf(stage_.nodes()[node].pool);
+      if (!rooms_.contains(node)) coming[node] = VictimsOf(stage_.nodes()[node].pool);
     }
     std::vector<int> unserved;
     for (const int job : stage_.waiting()) {
@@ -236,7 +236,7 @@ class UnschedulableScaler : public Scaler {
              part(stage_.job(job).memory_mib, of.memory_mib);
     };
     std::ranges::stable_sort(jobs, std::greater<>(), size);
-    const Room empty = RoomOf(pool);
+    const Room empty = VictimsOf(pool);
     const int most = of.max - stage_.CountOf(pool);
     Rooms rooms;
     Option option{pool, 0, 0};

@@ -201,7 +201,7 @@ dra::GpuOfDriver ClaimService::FactsOf(const device::GpuInfo& info) const {
   std::map<std::string, std::string> unserved;
   if (others_.daemons != nullptr) {
     gpu.shares.memory_gib = std::max(info.could_share_gib, info.share_gib);
-    gpu.shares.max_clients = info.most_shares;
+    gpu.shares.max_clients = info.max_shares;
     unserved = others_.daemons->Troubles();
   }
   faults_.faults().AddTo(gpu, unserved);

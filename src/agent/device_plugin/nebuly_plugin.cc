@@ -94,7 +94,7 @@ std::vector<gpu::Placement> Matched(const std::vector<gpu::Placement>& wanted,
     avoided.insert(taken.begin(), taken.end());
     uint8_t start = LowestBeside(avoided);
     // Reuse the number of a share that is to be destroyed.
-    if (start >= gpu.model->most_instances()) start = LowestBeside(taken);
+    if (start >= gpu.model->max_instances()) start = LowestBeside(taken);
     taken.insert(start);
     // If that share still exists it would match this placement, so it must be destroyed first.
     if (!IsThere(gpu, {profile, start})) matched.push_back({profile, start});

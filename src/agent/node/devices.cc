@@ -24,30 +24,30 @@ bool IsPlain(const device::GpuInfo& info) { return !info.mig_enabled && info.sha
 
 // True if a GPU of a hybrid node cannot change its MIG mode now.
 bool KeepsMig(const gpu::Model& board, const device::GpuInfo& info,
-              const SharingSettings& division) {
-  if (!NeedsReset(board)) return division.no_mig.contains(info.index);
-  if (division.resets == ResetRule::kNever || division.not_reset.contains(info.index)) return true;
-  return division.resets == ResetRule::kNode && WaitsForReset(info);
+              const SharingSettings& settings) {
+  if (!NeedsReset(board)) return settings.no_mig.contains(info.index);
+  if (settings.resets == ResetRule::kNever || settings.not_reset.contains(info.index)) return true;
+  return settings.resets == ResetRule::kNode && WaitsForReset(info);
 }
 
 // The model of a GPU of a hybrid node for all modes other than MPS shares.
 const gpu::Model* UnsharedModelOf(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
-                                  const SharingSettings& division) {
+                                  const SharingSettings& settings) {
   const gpu::Model* board = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
-  const bool keeps = board == nullptr || KeepsMig(*board, info, division);
+  const bool keeps = board == nullptr || KeepsMig(*board, info, settings);
   if (keeps && board != nullptr && info.mig_enabled && NeedsReset(*board)) {
     const gpu::Model* divided =
-        catalogue.FindSharingModes(gpu::NameOf({.mig = board, .parts = division.parts}));
+        catalogue.FindSharingModes(gpu::NameOf({.mig = board, .parts = settings.parts}));
     return divided != nullptr ? divided : board;
   }
   gpu::SharingModes modes{
       .mig = keeps ? nullptr : board,
       .memory_gib = static_cast<int>(std::max<int64_t>(1, info.memory_mib / 1024)),
       .whole = true,
-      .parts = division.parts};
+      .parts = settings.parts};
   // Time slices keep their slots when the GPU can be in MIG mode again.
   if (keeps && board != nullptr && board->slots() < gpu::kPlainSlots) modes.slots = board->slots();
-  modes.time_slices = std::min(division.time_slices, gpu::MostTimeSlices(modes));
+  modes.time_slices = std::min(settings.time_slices, gpu::MostTimeSlices(modes));
   const gpu::Model* model = catalogue.FindSharingModes(gpu::NameOf(modes));
   if (model != nullptr || modes.parts.empty()) return model;
   modes.parts.clear();  // no table can hold all these layouts
@@ -55,9 +55,9 @@ const gpu::Model* UnsharedModelOf(const device::GpuInfo& info, const gpu::Catalo
 }
 
 // Configured parts that the model does not include.
-std::string LackedParts(const gpu::Model& model, const SharingSettings& division) {
+std::string LackedParts(const gpu::Model& model, const SharingSettings& settings) {
   std::string lacked;
-  for (const gpu::InstancePart& part : division.parts) {
+  for (const gpu::InstancePart& part : settings.parts) {
     const std::string name = gpu::PartName(part);
     const bool lacks = gpu::CanHaveParts(model, part) && !model.FindProfile(name);
     if (lacks) lacked += (lacked.empty() ? "" : ", ") + name;
@@ -66,45 +66,44 @@ std::string LackedParts(const gpu::Model& model, const SharingSettings& division
 }
 
 void ObserveHybrid(const device::GpuInfo& info, const gpu::Catalogue& catalogue,
-                   const SharingSettings& division, device::ObservedGpu& gpu) {
-  const gpu::Model* unshared = UnsharedModelOf(info, catalogue, division);
-  const gpu::Model* shares = division.shares && info.could_share_gib > 0
-                                 ? &gpu::SharesOf(info.could_share_gib, info.most_shares)
+                   const SharingSettings& settings, device::ObservedGpu& gpu) {
+  const gpu::Model* unshared = UnsharedModelOf(info, catalogue, settings);
+  const gpu::Model* shares = settings.shares && info.could_share_gib > 0
+                                 ? &gpu::SharesOf(info.could_share_gib, info.max_shares)
                                  : nullptr;
   const gpu::Model* mig = info.mig_capable ? ModelOf(info, catalogue) : nullptr;
-  if (division.takes_back && mig != nullptr && NeedsReset(*mig)) {
+  if (settings.takes_back && mig != nullptr && NeedsReset(*mig)) {
     gpu.mig_after_reset = info.mig_pending;
   }
   if (info.share_gib > 0) {
     gpu.mode = device::GpuMode::kShares;
-    gpu.model = &gpu::SharesOf(info.share_gib, info.most_shares);
-    gpu.other = unshared;
+    gpu.model = &gpu::SharesOf(info.share_gib, info.max_shares);
+    gpu.alternative = unshared;
     return;
   }
   gpu.mode = info.mig_enabled ? device::GpuMode::kMig : device::GpuMode::kPlain;
   gpu.model = unshared;
   // A GPU with only MIG layouts cannot leave that mode.
-  if (unshared != nullptr && unshared->FindProfile(gpu::kWholeGpu)) gpu.other = shares;
+  if (unshared != nullptr && unshared->FindProfile(gpu::kWholeGpu)) gpu.alternative = shares;
 }
 
 void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
-                const gpu::Catalogue& catalogue, const SharingSettings& division,
+                const gpu::Catalogue& catalogue, const SharingSettings& settings,
                 NodeDevices& devices) {
   const auto unreadable = [&](const std::string& why) {
     devices.problems.push_back(fmt::format("Failed to read GPU {}: {}", info.index, why));
     devices.unreadable.push_back({info.index, nullptr, true, {}, info.uuid});
   };
-  if (!division.hybrid && IsPlain(info)) devices.undivided.insert(info.uuid);
+  if (!settings.hybrid && IsPlain(info)) devices.undivided.insert(info.uuid);
   if (!info.problem.empty()) return unreadable(info.problem);
   const bool shared = info.share_gib > 0;
-  if (!info.mig_capable && !shared && !division.hybrid) return;
+  if (!info.mig_capable && !shared && !settings.hybrid) return;
   device::ObservedGpu gpu{info.index, nullptr, info.mig_enabled || shared, {}, info.uuid};
-  if (division.hybrid) {
-    ObserveHybrid(info, catalogue, division, gpu);
+  if (settings.hybrid) {
+    ObserveHybrid(info, catalogue, settings, gpu);
     gpu.mig_enabled = true;
   } else {
-    gpu.model =
-        shared ? &gpu::SharesOf(info.share_gib, info.most_shares) : ModelOf(info, catalogue);
+    gpu.model = shared ? &gpu::SharesOf(info.share_gib, info.max_shares) : ModelOf(info, catalogue);
   }
   if (gpu.model == nullptr) {
     devices.problems.push_back(
@@ -112,8 +111,8 @@ void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
                     info.product));
     return;
   }
-  if (const std::string lacked = LackedParts(*gpu.model, division);
-      division.hybrid && !lacked.empty()) {
+  if (const std::string lacked = LackedParts(*gpu.model, settings);
+      settings.hybrid && !lacked.empty()) {
     devices.problems.push_back(fmt::format(
         "Offering no parts on GPU {}: with {} there would be too many layouts; name fewer parts",
         info.index, lacked));
@@ -124,7 +123,7 @@ void ObserveGpu(const device::GpuInfo& info, device::Backend& backend,
     gpu.instances = std::move(instances).value();
     if (shared) gpu.model = &device::SharesModel(info, gpu.instances);
   }
-  if (division.hybrid && division.shows_unused && gpu.instances.empty()) {
+  if (settings.hybrid && settings.shows_unused && gpu.instances.empty()) {
     devices.unused.insert(gpu.uuid);
   }
   devices.gpus.push_back(std::move(gpu));
@@ -194,16 +193,16 @@ std::set<std::string> NodeDevices::Held() const {
 }
 
 Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
-                            const gpu::Catalogue& catalogue, const SharingSettings& division,
+                            const gpu::Catalogue& catalogue, const SharingSettings& settings,
                             std::span<const std::string> also) {
   NodeDevices devices;
   NOS_ASSIGN(devices.infos, backend.ListGpus());
   // Devices that exist only in memory are known after the kubelet has listed what pods hold.
   const auto observe = [&](bool in_memory) {
     for (const device::GpuInfo& info : devices.infos) {
-      const bool divided = info.mig_enabled && !division.parts.empty();
-      const bool here = info.share_gib > 0 || (division.hybrid && (IsPlain(info) || divided));
-      if (here == in_memory) ObserveGpu(info, backend, catalogue, division, devices);
+      const bool divided = info.mig_enabled && !settings.parts.empty();
+      const bool here = info.share_gib > 0 || (settings.hybrid && (IsPlain(info) || divided));
+      if (here == in_memory) ObserveGpu(info, backend, catalogue, settings, devices);
     }
   };
   observe(/*in_memory=*/false);
@@ -216,7 +215,7 @@ Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod
     held.push_back(assignment.device_id);
     // On other nodes a leftover time slice counts as holding its GPU.
     const auto slice = device::ParseTimeSliceId(assignment.device_id);
-    if (slice && !division.hybrid) devices.holders[slice->gpu_uuid] = pod;
+    if (slice && !settings.hybrid) devices.holders[slice->gpu_uuid] = pod;
   }
   for (const std::string& problem : backend.Adopt(held)) {
     devices.problems.push_back("Failed to restore devices of Pods: " + problem);
@@ -255,7 +254,7 @@ std::vector<cluster::Gpu> ToGpus(const NodeDevices& devices) {
     cluster::Gpu gpu;
     gpu.index = observed.index;
     gpu.model = observed.model;
-    gpu.other = observed.other;
+    gpu.alternative = observed.alternative;
     for (const device::GpuInstance& instance : observed.instances) {
       const auto profile = observed.model->FindProfile(instance.profile);
       if (!profile || !instance.complete) continue;

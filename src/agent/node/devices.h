@@ -82,7 +82,7 @@ struct SharingSettings {
 // Error: kUnavailable if driver or kubelet do not answer. A single bad GPU only adds a problem.
 // `also`: ids of devices in memory that may be in use, beside those that the kubelet lists.
 Result<NodeDevices> Observe(device::Backend& backend, kubelet::PodResources& pod_resources,
-                            const gpu::Catalogue& catalogue, const SharingSettings& division = {},
+                            const gpu::Catalogue& catalogue, const SharingSettings& settings = {},
                             std::span<const std::string> also = {});
 
 // Includes GPUs that currently cannot be read.

@@ -88,8 +88,8 @@ TEST(HybridTest, ReadsSharingModeOfEachGpu) {
   EXPECT_TRUE(gpus.managed);
   EXPECT_TRUE(gpus.whole);
   ASSERT_EQ(gpus.gpus.size(), 3u);
-  EXPECT_EQ(gpus.gpus[0].other->name(), kUnshared);
-  EXPECT_EQ(gpus.gpus[1].other->name(), kShared);
+  EXPECT_EQ(gpus.gpus[0].alternative->name(), kUnshared);
+  EXPECT_EQ(gpus.gpus[1].alternative->name(), kShared);
   EXPECT_EQ(Text(gpus.gpus[1]), "H100-80GB+GPU+TIME-4 shared@0 shared@2*");
 }
 
@@ -114,7 +114,7 @@ TEST(HybridTest, EmptyOtherModelMeansNoSwitch) {
   const NodeGpus gpus = ReadNodeGpus(node, Builtin());
   EXPECT_THAT(gpus.problems, IsEmpty());
   ASSERT_EQ(gpus.gpus.size(), 1u);
-  EXPECT_EQ(gpus.gpus[0].other, nullptr);
+  EXPECT_EQ(gpus.gpus[0].alternative, nullptr);
   EXPECT_FALSE(gpus.gpus[0].MaySwitch());
 }
 
@@ -128,13 +128,13 @@ TEST(HybridTest, ReportsImpossibleModels) {
                           "catalogue, no GPU-<GiB>GB+GPU+TIME-<n> and no MPS-<GiB>GB",
                           "GPU 1: it cannot be GPU-79GB+GPU in place of H100-80GB+GPU+TIME-4"));
   ASSERT_EQ(gpus.gpus.size(), 1u);
-  EXPECT_EQ(gpus.gpus[0].other, nullptr);
+  EXPECT_EQ(gpus.gpus[0].alternative, nullptr);
 }
 
 TEST(HybridTest, SpecMaySwitchTheModel) {
   Node node = HybridNode({{""}, {"1g.10gb@0:free"}, {"", true}, {""}});
   const NodeGpus gpus = ReadNodeGpus(node, Builtin());
-  const gpu::Model& shares = *gpus.gpus[0].other;
+  const gpu::Model& shares = *gpus.gpus[0].alternative;
   const gpu::Model& unshared = *gpus.gpus[0].model;
   const std::vector<TargetLayout> asked = {
       {0, &shares, {{*shares.FindProfile("10gb"), 0}, {*shares.FindProfile("20gb"), 1}}},
@@ -189,7 +189,7 @@ class BruteForce {
   BruteForce(const NodeInfo& node, const std::vector<std::string>& wanted) : wanted_(wanted) {
     for (const Gpu& gpu : node.gpus.gpus) {
       gpus_.push_back(*gpu.Used());
-      others_.push_back(gpu.MaySwitch() ? gpu.other : nullptr);
+      others_.push_back(gpu.MaySwitch() ? gpu.alternative : nullptr);
     }
   }
   bool Fits(size_t next = 0) {

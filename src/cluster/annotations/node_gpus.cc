@@ -146,7 +146,7 @@ class NodeReader {
       if (model == nullptr) continue;
       Gpu gpu{
           .index = index, .model = model, .reported = reported.layout || !reported.counts.empty()};
-      gpu.other = OtherModelOf(index, *model, reported);
+      gpu.alternative = OtherModelOf(index, *model, reported);
       if (ReadInstances(reported, gpu)) out_.gpus.push_back(std::move(gpu));
     }
     // Problems quote annotations, which may be long, and end up in messages for every pending pod.
@@ -283,9 +283,9 @@ class NodeReader {
   // to the limit. False if FindShares has too many models already to make one with that limit.
   static bool HeedLimit(Gpu& gpu) {
     const int all = static_cast<int>(gpu.instances.size());
-    if (!gpu.model->counted() || all <= gpu.model->most_instances()) return true;
+    if (!gpu.model->counted() || all <= gpu.model->max_instances()) return true;
     const auto used = std::ranges::count(gpu.instances, true, &Instance::used);
-    const int most = std::max(gpu.model->most_instances(), static_cast<int>(used));
+    const int most = std::max(gpu.model->max_instances(), static_cast<int>(used));
     const gpu::Model* model = gpu::FindShares(gpu.model->slots(), most);
     if (model == nullptr) return false;
     gpu.model = model;
@@ -298,7 +298,7 @@ class NodeReader {
   // A model with the same profiles whose limit admits the number of shares in the layout.
   static const gpu::Model& WithoutLimit(const gpu::Model& model, std::string_view layout) {
     const bool many =
-        model.counted() && std::ranges::count(layout, ',') >= std::max(model.most_instances(), 1);
+        model.counted() && std::ranges::count(layout, ',') >= std::max(model.max_instances(), 1);
     return many ? gpu::SharesOf(model.slots(), gpu::kMaxClients) : model;
   }
 
@@ -384,10 +384,10 @@ std::optional<TargetLayout> TargetOf(const Gpu& gpu, const ReportedGpu& spec) {
   if (auto placements = PlacementsOf(gpu, spec)) {
     return TargetLayout{gpu.index, gpu.model, *std::move(placements)};
   }
-  if (gpu.other == nullptr) return std::nullopt;
-  auto placements = PlacementsOf({.index = gpu.index, .model = gpu.other}, spec);
+  if (gpu.alternative == nullptr) return std::nullopt;
+  auto placements = PlacementsOf({.index = gpu.index, .model = gpu.alternative}, spec);
   if (!placements) return std::nullopt;
-  return TargetLayout{gpu.index, gpu.other, *std::move(placements)};
+  return TargetLayout{gpu.index, gpu.alternative, *std::move(placements)};
 }
 
 std::string PlanId(const Node& node, std::string_view key) {
@@ -417,11 +417,11 @@ std::optional<gpu::Occupancy> Gpu::Used() const {
 }
 
 bool Gpu::MaySwitch() const {
-  return other != nullptr && std::ranges::none_of(instances, &Instance::used);
+  return alternative != nullptr && std::ranges::none_of(instances, &Instance::used);
 }
 
 void Gpu::Switch() {
-  std::swap(model, other);
+  std::swap(model, alternative);
   instances.clear();
   assumed_starts = false;
 }

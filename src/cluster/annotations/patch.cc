@@ -111,7 +111,8 @@ AnnotationPatch StatusPatch(const Node& node, const std::vector<Gpu>& gpus,
     wanted[Key("status-layout", gpu.index)] = LayoutText(*gpu.model, gpu.instances, true);
     wanted[Key("status-model", gpu.index)] = gpu.model->name();
     if (hybrid) {
-      wanted[Key("status-other-model", gpu.index)] = gpu.other == nullptr ? "" : gpu.other->name();
+      wanted[Key("status-other-model", gpu.index)] =
+          gpu.alternative == nullptr ? "" : gpu.alternative->name();
     }
     std::string holders = HoldersText(gpu);
     if (!holders.empty()) wanted[Key("status-holders", gpu.index)] = std::move(holders);

@@ -104,10 +104,10 @@ class Sharing {
 
 // Depth-first search over GPUs; on each, the largest useful share first. A remainder that GPUs i..
 // cannot serve is recorded, so a remainder that contains it fails there without a search.
-class Division {
+class Distribution {
  public:
-  Division(std::vector<const std::vector<Share>*> gpus, const std::vector<Share>& sizes,
-           size_t kinds, int& steps)
+  Distribution(std::vector<const std::vector<Share>*> gpus, const std::vector<Share>& sizes,
+               size_t kinds, int& steps)
       : gpus_(std::move(gpus)),
         weights_(sizes),
         size_(kinds),
@@ -217,7 +217,7 @@ std::optional<GpuDraft> GpuDraftOf(const Gpu& gpu) {
 const gpu::Model* GpuDraft::Other() const {
   const bool may = MayBePartitioned() && used.taken_slots() == 0 && gpu->MaySwitch();
   if (!may) return nullptr;
-  return &model() == gpu->model ? gpu->other : gpu->model;
+  return &model() == gpu->model ? gpu->alternative : gpu->model;
 }
 
 void GpuDraft::Switch() {
@@ -317,10 +317,10 @@ std::optional<std::vector<Share>> OfferBook::Divide(const Share& asked,
   std::vector<const std::vector<Share>*> offers;
   offers.reserve(order.size());
   for (const size_t i : order) offers.push_back(&offers_[gpus[i]]);
-  Division division(std::move(offers), sizes, kinds_.size(), steps);
-  if (!division.Run(asked)) return std::nullopt;
+  Distribution distribution(std::move(offers), sizes, kinds_.size(), steps);
+  if (!distribution.Run(asked)) return std::nullopt;
   std::vector<Share> shares(gpus.size());
-  for (size_t i = 0; i < order.size(); ++i) shares[order[i]] = division.share(i);
+  for (size_t i = 0; i < order.size(); ++i) shares[order[i]] = distribution.share(i);
   return shares;
 }
 

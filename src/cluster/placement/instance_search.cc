@@ -222,9 +222,10 @@ int64_t CapacityOf(const Gpu& gpu, const std::string& resource) {
   const auto profile = gpu.model->FindProfile(resource);
   const bool may_be_partitioned = !gpu.fixed && gpu.reported;
   if (!profile) {
-    const auto other =
-        may_be_partitioned && gpu.MaySwitch() ? gpu.other->FindProfile(resource) : std::nullopt;
-    return other ? gpu::Occupancy(*gpu.other).Copies(*other) : 0;
+    const auto other = may_be_partitioned && gpu.MaySwitch()
+                           ? gpu.alternative->FindProfile(resource)
+                           : std::nullopt;
+    return other ? gpu::Occupancy(*gpu.alternative).Copies(*other) : 0;
   }
   const auto used = gpu.Used();
   if (!used) return 0;

@@ -45,7 +45,7 @@ bool AddUsed(Gpu& gpu, gpu::Placement placement, const std::string& pod) {
 // nullopt if neither has one.
 std::optional<gpu::ProfileId> ProfileOn(const Gpu& gpu, std::string_view resource) {
   if (const auto profile = gpu.model->FindProfile(resource)) return profile;
-  return gpu.MaySwitch() ? gpu.other->FindProfile(resource) : std::nullopt;
+  return gpu.MaySwitch() ? gpu.alternative->FindProfile(resource) : std::nullopt;
 }
 
 // REQUIRES: ProfileOn returns a profile.
@@ -59,8 +59,8 @@ bool AssignPromised(NodeInfo& info, std::string_view resource, const Pod& pod) {
     const auto gpu = std::ranges::find(info.gpus.gpus, promised.gpu, &Gpu::index);
     if (gpu == info.gpus.gpus.end()) continue;
     const bool switches = promised.model != nullptr && promised.model != gpu->model;
-    if (switches && (promised.model != gpu->other || !gpu->MaySwitch())) continue;
-    const gpu::Model& model = switches ? *gpu->other : *gpu->model;
+    if (switches && (promised.model != gpu->alternative || !gpu->MaySwitch())) continue;
+    const gpu::Model& model = switches ? *gpu->alternative : *gpu->model;
     if (model.FindProfile(resource) != promised.placement.profile) continue;
     if (switches) gpu->Switch();
     const auto there = std::ranges::find(gpu->instances, promised.placement, &Instance::placement);

@@ -59,7 +59,7 @@ cluster::Gpu Shareable(const gpu::Model& model, int index, const gpu::Catalogue&
   cluster::Gpu gpu;
   gpu.index = index;
   gpu.model = catalogue.FindSharingModes(gpu::NameOf(modes));
-  gpu.other = gpu::SharesOfMemory(int64_t{model.memory_gib()} * 1024, kMaxShares);
+  gpu.alternative = gpu::SharesOfMemory(int64_t{model.memory_gib()} * 1024, kMaxShares);
   gpu.reported = true;
   return gpu;
 }
@@ -243,7 +243,7 @@ class Auditor {
       for (const cluster::Gpu& known : node.known ? there.gpus : std::vector<cluster::Gpu>()) {
         AuditedGpu gpu = gpus[node.name][known.index];
         gpu.index = known.index;
-        gpu.model = gpu::ProductOf(*known.model, known.other);
+        gpu.model = gpu::ProductOf(*known.model, known.alternative);
         if (gpu.slots == 0) gpu.slots = known.model->slots();
         std::ranges::sort(gpu.slices, {}, &AuditedGpu::Slice::start);
         if (!gpu.slices.empty()) ++audit_.gpus_needed;

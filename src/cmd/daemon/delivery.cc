@@ -104,7 +104,7 @@ Delivery::~Delivery() {
 // records of its previous owner.
 Result<std::unique_ptr<telemetry::Spool>> Delivery::OpenSpool() const {
   telemetry::SpoolOptions options{.folder = config_.spool_folder,
-                                  .most_bytes = static_cast<uint64_t>(config_.spool_mib) << 20};
+                                  .max_bytes = static_cast<uint64_t>(config_.spool_mib) << 20};
   if (!config_.spool_shared) return telemetry::Spool::Open(std::move(options));
   Status why;
   for (int i = 0; i < kMaxSharing; ++i) {

@@ -93,7 +93,7 @@ std::vector<std::string> DevicesOf(const LiveCluster& live, const cluster::Pod& 
       if (instance.pod != pod.Key()) continue;
       devices.push_back(fmt::format("{} of GPU {} ({})",
                                     gpu.model->PlacementName(instance.placement), gpu.index,
-                                    gpu::ProductOf(*gpu.model, gpu.other)));
+                                    gpu::ProductOf(*gpu.model, gpu.alternative)));
     }
   }
   return devices;

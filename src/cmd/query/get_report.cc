@@ -58,9 +58,9 @@ Json GpuJson(const NodeInfo& node, const cluster::Gpu& gpu, bool managed) {
                     {"managed", managed},
                     {"layout", std::move(layout)},
                     {"sharingMode", SharingModeOf(gpu)},
-                    {"sharingModes", SharingModesJson(*gpu.model, gpu.other)},
+                    {"sharingModes", SharingModesJson(*gpu.model, gpu.alternative)},
                     {"way", SharingModeOf(gpu)},  // the old names
-                    {"ways", SharingModesJson(*gpu.model, gpu.other)}};
+                    {"ways", SharingModesJson(*gpu.model, gpu.alternative)}};
 }
 
 std::string Counted(size_t count, std::string_view what) {
@@ -244,11 +244,11 @@ Printout ReportGpus(const LiveCluster& live, Time) {
     nodes.insert(listed.node);
     out.Add({fmt::format("gpu/{}/{}", name, gpu.index),
              {{name, fmt::to_string(gpu.index),
-               gpu::ProductOf(*gpu.model, gpu.other, ProductOf(*node.node, live.catalogue)),
+               gpu::ProductOf(*gpu.model, gpu.alternative, ProductOf(*node.node, live.catalogue)),
                SharingModeText(SharingModeOf(gpu)),
                used ? fmt::format("{}/{}", *used, gpu.model->slots()) : "-", GpuLayout(gpu),
                listed.managed ? "yes" : "no",
-               Join(TextsOf(gpu::SharingModesOf(*gpu.model, gpu.other)), ", ")}},
+               Join(TextsOf(gpu::SharingModesOf(*gpu.model, gpu.alternative)), ", ")}},
              GpuJson(node, gpu, listed.managed)});
   }
   out.total =
@@ -278,7 +278,7 @@ Printout ReportNodes(const LiveCluster& live, Time now) {
     sums[listed.node].Add(*listed.gpu);
     all.Add(*listed.gpu);
     managed[listed.node] = listed.managed;
-    models[listed.node].insert(gpu::ProductOf(*listed.gpu->model, listed.gpu->other,
+    models[listed.node].insert(gpu::ProductOf(*listed.gpu->model, listed.gpu->alternative,
                                               ProductOf(*node.node, live.catalogue)));
     if (const std::string_view mode = SharingModeOf(*listed.gpu); !mode.empty()) {
       modes[listed.node].emplace(mode);

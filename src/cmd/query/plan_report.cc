@@ -36,9 +36,9 @@ Json GpuToJson(const PlannedGpu& gpu) {
                     {"model", gpu.model->name()},
                     {"layout", std::move(layout)},
                     {"sharingMode", SharingModeOf(gpu)},
-                    {"sharingModes", SharingModesJson(*gpu.model, gpu.other)},
+                    {"sharingModes", SharingModesJson(*gpu.model, gpu.alternative)},
                     {"way", SharingModeOf(gpu)},  // the old names
-                    {"ways", SharingModesJson(*gpu.model, gpu.other)}};
+                    {"ways", SharingModesJson(*gpu.model, gpu.alternative)}};
 }
 
 Json NodeToJson(const planning::PlannedNode& node) {
@@ -131,8 +131,9 @@ std::string PlanToText(const planning::Plan& plan, Duration took, size_t width) 
   TextTable gpus({"NODE", "GPU", "MODEL", "MODE", "LAYOUT (@ first slots: * used, + new)"});
   for (const planning::PlannedNode& node : plan.nodes) {
     for (const PlannedGpu& gpu : node.gpus) {
-      gpus.AddRow({node.name, fmt::to_string(gpu.index), gpu::ProductOf(*gpu.model, gpu.other),
-                   SharingModeText(SharingModeOf(gpu)), GpuLayout(gpu)});
+      gpus.AddRow({node.name, fmt::to_string(gpu.index),
+                   gpu::ProductOf(*gpu.model, gpu.alternative), SharingModeText(SharingModeOf(gpu)),
+                   GpuLayout(gpu)});
     }
   }
   if (!gpus.empty()) text += "\n" + gpus.ToString(width);

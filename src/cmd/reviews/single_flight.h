@@ -22,7 +22,7 @@ template <typename T>
 class SingleFlight {
  public:
   // Maximum number of callers in total, and per key.
-  SingleFlight(size_t most, size_t most_of_one) : most_(most), most_of_one_(most_of_one) {}
+  SingleFlight(size_t most, size_t max_of_one) : most_(most), max_of_one_(max_of_one) {}
 
   // Errors: errors of `ask`; kUnavailable: too many callers.
   Result<T> Do(const std::string& key, FunctionRef<Result<T>()> ask) {
@@ -31,7 +31,7 @@ class SingleFlight {
     const bool first = place == nullptr;
     if (first) place = std::make_shared<Flight>();
     const std::shared_ptr<Flight> flight = place;
-    if (inside_ >= most_ || flight->people >= most_of_one_) {
+    if (inside_ >= most_ || flight->people >= max_of_one_) {
       if (first) flights_.erase(key);
       return Status(Code::kUnavailable,
                     "too many requests wait for the API server: retry in some seconds");
@@ -61,7 +61,7 @@ class SingleFlight {
     size_t people = 0;
   };
 
-  const size_t most_, most_of_one_;
+  const size_t most_, max_of_one_;
   mutable std::mutex mutex_;
   size_t inside_ = 0;
   std::map<std::string, std::shared_ptr<Flight>> flights_;

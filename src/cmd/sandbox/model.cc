@@ -27,7 +27,7 @@ std::string ProductOf(const sim::Machine& machine, size_t index, const gpu::Cata
 std::string SharingModeOf(const sim::Machine& machine, size_t index,
                           const std::vector<device::GpuInstance>& instances) {
   if (!instances.empty()) return std::string(gpu::SharingModeOfProfile(instances[0].profile));
-  const auto modes = gpu::SharingModesOf(machine.model(index), machine.other(index));
+  const auto modes = gpu::SharingModesOf(machine.model(index), machine.alternative(index));
   const bool only_mig = std::ranges::all_of(modes, [](auto mode) { return mode == gpu::kMigMode; });
   return only_mig ? "" : SharingModeText("");
 }

@@ -94,7 +94,7 @@ void DescribeExports(ConfigFields& f, ExportsConfig& c) {
 }
 
 void AddFollowers(const ExportsConfig& config, telemetryserver::RecorderOptions& options) {
-  options.most_backlog = config.backlog_megabytes << 20;
+  options.max_backlog = config.backlog_megabytes << 20;
   if (!config.remote_write.destination.url.empty()) {
     options.followers.emplace_back(exports::RemoteWrite::kName);
   }

@@ -188,7 +188,7 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
   NOS_RETURN_IF_ERROR(telemetryserver::CheckPrices(config.prices).Within("cost"));
   NOS_RETURN_IF_ERROR(server->ReadTokens());
   telemetryserver::RecorderOptions recorder = config.recorder;
-  recorder.store.most_bytes = config.max_megabytes << 20;
+  recorder.store.max_bytes = config.max_megabytes << 20;
   AddFollowers(config.exports, recorder);
   NOS_ASSIGN(server->recorder_,
              telemetryserver::Recorder::Open(recorder, catalogue, clock, metrics,

@@ -32,7 +32,7 @@ Json WrittenMetadata(const Json& object) {
   return metadata;
 }
 
-void HidePods(std::optional<Explanation::Room>& room,
+void HidePods(std::optional<Explanation::Victims>& room,
               const std::function<bool(std::string_view)>& may) {
   if (!room) return;
   for (std::vector<std::string>* keys : {&room->pods, &room->coming}) {

@@ -48,7 +48,7 @@ bool HasFreeSlices(const cluster::NodeInfo& info, const cluster::Pod& pod) {
     const bool slice =
         std::any_of(info.gpus.gpus.begin(), info.gpus.gpus.end(), [&](const cluster::Gpu& gpu) {
           return gpu.model->FindProfile(resource) ||
-                 (gpu.other != nullptr && gpu.other->FindProfile(resource));
+                 (gpu.alternative != nullptr && gpu.alternative->FindProfile(resource));
         });
     if (slice && CountFree(info, resource) < amount.Value()) return false;
   }

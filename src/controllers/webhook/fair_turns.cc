@@ -7,7 +7,7 @@ namespace nos::controllers {
 std::unique_ptr<FairTurns::Turn> FairTurns::Take(const std::string& group) {
   std::unique_lock lock(mutex_);
   const auto known = groups_.find(group);
-  if (inside_ >= most_ || (known != groups_.end() && known->second.inside >= most_of_one_)) {
+  if (inside_ >= most_ || (known != groups_.end() && known->second.inside >= max_of_one_)) {
     return nullptr;
   }
   Group& own = groups_[group];

@@ -21,7 +21,7 @@ namespace nos::controllers {
 class FairTurns {
  public:
   // Maximum number of callers that have the turn or wait for it, in total and of one group.
-  FairTurns(size_t most, size_t most_of_one) : most_(most), most_of_one_(most_of_one) {}
+  FairTurns(size_t most, size_t max_of_one) : most_(most), max_of_one_(max_of_one) {}
 
   // Ends the turn.
   class Turn {
@@ -53,7 +53,7 @@ class FairTurns {
   void End(const std::string& group);
   void CallNext(const std::string& after);
 
-  const size_t most_, most_of_one_;
+  const size_t most_, max_of_one_;
   mutable std::mutex mutex_;
   size_t inside_ = 0;
   bool taken_ = false;

@@ -28,7 +28,7 @@ const gpu::Model& SharesModel(const GpuInfo& info, std::span<const GpuInstance> 
   int taken = 0;
   for (const GpuInstance& share : there) taken += ParseMpsProfile(share.profile).value_or(0);
   return gpu::SharesOf(std::max(info.share_gib, taken),
-                       std::max(info.most_shares, static_cast<int>(there.size())));
+                       std::max(info.max_shares, static_cast<int>(there.size())));
 }
 
 Result<std::vector<GpuInfo>> MpsGpus::ListGpus() {
@@ -37,7 +37,7 @@ Result<std::vector<GpuInfo>> MpsGpus::ListGpus() {
   infos_.clear();
   for (GpuInfo& info : infos) {
     info.could_share_gib = CapacityOf(info);
-    info.most_shares = options_.most_shares;
+    info.max_shares = options_.max_shares;
     if (shares_.contains(info.uuid)) info.share_gib = info.could_share_gib;
     infos_[info.index] = info;
   }
@@ -186,9 +186,9 @@ Status MpsGpus::CheckRoom(const Known& gpu, int gib, int start) const {
             fmt::format("shares of GPU {} have {} of {} GiB: {} does not fit beside them", index,
                         taken, capacity, MpsProfile(gib))};
   }
-  if (std::ssize(*gpu.shares) >= options_.most_shares) {
+  if (std::ssize(*gpu.shares) >= options_.max_shares) {
     return {Code::kExhausted,
-            fmt::format("GPU {} has {} shares, all it may have", index, options_.most_shares)};
+            fmt::format("GPU {} has {} shares, all it may have", index, options_.max_shares)};
   }
   return Status::Ok();
 }

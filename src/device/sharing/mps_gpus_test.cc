@@ -127,7 +127,7 @@ TEST_F(MpsGpusTest, SubtractsOverheadFromMemoryAndRoundsDown) {
 TEST_F(MpsGpusTest, LimitsSharesToNumberOfClients) {
   const gpu::Model& h200 = Model("H200-141GB");
   SimGpus large({{&h200, "", false}}, "large");
-  MpsGpus shares(large, {.most_shares = 48});
+  MpsGpus shares(large, {.max_shares = 48});
   ASSERT_TRUE(shares.EnableMps(0).ok());
   std::set<std::string> ids;
   for (uint8_t start = 0; start < 48; ++start) {
@@ -139,12 +139,12 @@ TEST_F(MpsGpusTest, LimitsSharesToNumberOfClients) {
   const Status more = shares.Create(0, "1gb", 48).status();
   EXPECT_EQ(more.code(), Code::kExhausted);
   EXPECT_EQ(shares.Create(0, "1gb", 60).status().code(), Code::kInvalid);
-  EXPECT_EQ(shares.ListGpus()->at(0).most_shares, 48);
+  EXPECT_EQ(shares.ListGpus()->at(0).max_shares, 48);
 }
 
 // The limit was lowered while pods ran.
 TEST_F(MpsGpusTest, KeepsHeldSharesBeyondLoweredLimit) {
-  MpsGpus shares(gpus_, {.most_shares = 2});
+  MpsGpus shares(gpus_, {.max_shares = 2});
   const std::string uuid = shares.ListGpus()->at(0).uuid;
   ASSERT_TRUE(shares.EnableMps(0).ok());
   const std::vector<std::string> held = {uuid + "::1::0", uuid + "::1::30", uuid + "::1::59"};
@@ -331,7 +331,7 @@ TEST_F(MpsGpusTest, ReportsObstacleForShareWithoutCapacity) {
 TEST(SharesModel, ContainsAllExistingShares) {
   GpuInfo info;
   info.share_gib = 34;
-  info.most_shares = 2;
+  info.max_shares = 2;
   GpuInstance share;
   share.profile = "10gb";
   const std::vector<GpuInstance> two(2, share), four(4, share);

@@ -168,7 +168,7 @@ size_t HttpTransfer::OnData(char* data, size_t size, size_t count, void* self) {
   auto& transfer = *static_cast<HttpTransfer*>(self);
   const std::string_view text(data, size * count);
   if (transfer.receive_) return transfer.receive_(text) ? text.size() : 0;
-  if (transfer.body_.size() + text.size() > transfer.most_bytes_) return 0;
+  if (transfer.body_.size() + text.size() > transfer.max_bytes_) return 0;
   transfer.body_ += text;
   return text.size();
 }

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "planning/explanation/allowance.h"
-#include "planning/explanation/lacks.h"
+#include "planning/explanation/shortfalls.h"
 #include "planning/explanation/wording.h"
 #include "planning/translation/pod_classes.h"
 #include "scheduling/pod_state.h"

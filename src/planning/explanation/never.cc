@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "planning/explanation/explain.h"
-#include "planning/explanation/lacks.h"
+#include "planning/explanation/shortfalls.h"
 #include "planning/explanation/wording.h"
 #include "planning/translation/translate.h"
 

@@ -1,4 +1,4 @@
-#include "planning/explanation/lacks.h"
+#include "planning/explanation/shortfalls.h"
 
 namespace nos::planning {
 
@@ -31,7 +31,7 @@ bool NodeHasProfile(const Problem& problem, int node, uint16_t slice) {
     const std::vector<gpu::ProfileId>& profile = problem.slices[slice].profile;
     const ProblemGpu& gpu = problem.gpus[g];
     if (profile[gpu.model] != kNoProfile) return true;
-    if (gpu.other != kNoModel && profile[gpu.other] != kNoProfile) return true;
+    if (gpu.alternative != kNoModel && profile[gpu.alternative] != kNoProfile) return true;
   }
   return false;
 }

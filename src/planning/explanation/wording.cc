@@ -35,11 +35,11 @@ scheduling::SliceDemand DemandOf(const Translation& t, const PodClass& cls,
   for (const SliceCount& s : cls.slices) {
     slices.emplace_back(t.slice_names[s.slice], s.count + s.beyond);
   }
-  int64_t most_gpus = 0;
+  int64_t max_gpus = 0;
   for (const ProblemNode& node : t.problem.nodes) {
-    most_gpus = std::max<int64_t>(most_gpus, node.gpu_count);
+    max_gpus = std::max<int64_t>(max_gpus, node.gpu_count);
   }
-  return {std::move(slices), *t.catalogue, t.problem.models, most_gpus, std::move(spend)};
+  return {std::move(slices), *t.catalogue, t.problem.models, max_gpus, std::move(spend)};
 }
 
 namespace {

@@ -121,8 +121,8 @@ std::optional<Arrangement> Arrangements::Find(GpuStateId id, const Counts& count
   int changes = 0;
   const auto first = std::ranges::find_if(counts, [](uint8_t n) { return n > 0; });
   const auto slice = static_cast<uint16_t>(first - counts.begin());
-  if (first != counts.end() && state.other != kNoModel &&
-      table_.ModelFor(state, slice) == state.other) {
+  if (first != counts.end() && state.alternative != kNoModel &&
+      table_.ModelFor(state, slice) == state.alternative) {
     changes = table_.FreeInstances(state);
     state = table_.Switched(state);
   }

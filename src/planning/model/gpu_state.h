@@ -23,7 +23,7 @@ struct GpuState {
   gpu::LayoutId occupied = gpu::LayoutTable::kEmpty;  // used and planned instances
   uint64_t free = 0;                                  // existing free instances that are kept
   uint64_t usable = 0;                                // placements that may be used
-  uint16_t other = kNoModel;  // may switch to this model; then nothing is used or planned
+  uint16_t alternative = kNoModel;  // may switch to this model; then nothing is used or planned
   friend bool operator==(const GpuState&, const GpuState&) = default;
 };
 

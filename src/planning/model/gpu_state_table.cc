@@ -14,7 +14,7 @@ size_t GpuStateTable::Hash::operator()(const GpuState& s) const {
   uint64_t h = (uint64_t{s.model} << 16 | s.occupied) * 0x9e3779b97f4a7c15ULL;
   h = (h ^ s.free ^ (h >> 29)) * 0xbf58476d1ce4e5b9ULL;
   h = (h ^ s.usable ^ (h >> 32)) * 0x94d049bb133111ebULL;
-  h ^= uint64_t{s.other} << 40;
+  h ^= uint64_t{s.alternative} << 40;
   return h ^ (h >> 31);
 }
 
@@ -28,7 +28,7 @@ GpuStateId GpuStateTable::Start(const ProblemGpu& gpu, bool empty) {
   // Slots are kept for the current model, so such a GPU cannot switch.
   const bool switches = gpu.may_repartition && !gpu.IsUsed() && gpu.blocked == 0 &&
                         gpu.kept_slots == 0 && gpu.kept_shares == 0;
-  const uint16_t other = switches ? gpu.other : kNoModel;
+  const uint16_t other = switches ? gpu.alternative : kNoModel;
   if (!IsCounted(gpu.model)) {
     const uint64_t kept = KeptFree(gpu.model, gpu.used, gpu.free);
     const uint64_t usable =
@@ -47,26 +47,30 @@ GpuStateId GpuStateTable::Start(const ProblemGpu& gpu, bool empty) {
 uint16_t GpuStateTable::ModelFor(const GpuState& state, uint16_t slice) const {
   const std::vector<gpu::ProfileId>& profile = problem_.slices[slice].profile;
   if (profile[state.model] != kNoProfile) return state.model;
-  return state.other != kNoModel && profile[state.other] != kNoProfile ? state.other : kNoModel;
+  return state.alternative != kNoModel && profile[state.alternative] != kNoProfile
+             ? state.alternative
+             : kNoModel;
 }
 
 GpuState GpuStateTable::Switched(const GpuState& state) const {
   const uint64_t usable =
-      IsCounted(state.other) ? Open{.may_repartition = true}.Pack() : ~uint64_t{0};
+      IsCounted(state.alternative) ? Open{.may_repartition = true}.Pack() : ~uint64_t{0};
   const uint64_t none = 0;  // FreeShares: 0 for none
-  return {state.other, gpu::LayoutTable::kEmpty, none, usable, kNoModel};
+  return {state.alternative, gpu::LayoutTable::kEmpty, none, usable, kNoModel};
 }
 
 std::vector<GpuState> GpuStateTable::SharingModesOf(const GpuState& state) const {
   std::vector<GpuState> ways = {state};
-  ways.front().other = kNoModel;
-  if (state.other != kNoModel) ways.push_back(Switched(state));
+  ways.front().alternative = kNoModel;
+  if (state.alternative != kNoModel) ways.push_back(Switched(state));
   return ways;
 }
 
 int GpuStateTable::MostInstances(const GpuState& state) const {
   const int slots = problem_.models[state.model]->slots();
-  return state.other == kNoModel ? slots : std::max(slots, problem_.models[state.other]->slots());
+  return state.alternative == kNoModel
+             ? slots
+             : std::max(slots, problem_.models[state.alternative]->slots());
 }
 
 int GpuStateTable::FreeInstances(const GpuState& state) const {
@@ -98,7 +102,7 @@ GpuStateId GpuStateTable::After(GpuStateId id, std::span<const Taking> takings) 
 }
 
 GpuState GpuStateTable::Take(GpuState state, std::span<const Taking> takings) {
-  state.other = kNoModel;
+  state.alternative = kNoModel;
   if (IsCounted(state.model)) return TakeShares(state, takings);
   const gpu::LayoutTable& table = Layouts(state.model);
   for (const Taking& one : takings) {

@@ -52,7 +52,8 @@ class GpuStateTable {
   // True if the GPU has shares, or may switch to shares.
   bool MayBeShared(GpuStateId id) const {
     const GpuState& state = states_[id];
-    return IsCounted(state.model) || (state.other != kNoModel && IsCounted(state.other));
+    return IsCounted(state.model) ||
+           (state.alternative != kNoModel && IsCounted(state.alternative));
   }
   // REQUIRES: the model is not counted().
   const gpu::LayoutTable& Layouts(uint16_t model) const {

@@ -50,7 +50,7 @@ const std::vector<Counts>* MaximalSets::Of(GpuStateId id) {
 std::optional<std::vector<Counts>> MaximalSets::Within(GpuStateId id, std::span<const int> most) {
   const GpuState& state = table_.Get(id);
   auto sets = OnModel(state, most);
-  if (state.other == kNoModel || !sets) return sets;
+  if (state.alternative == kNoModel || !sets) return sets;
   const auto others = OnModel(table_.Switched(state), most);
   if (!others) return std::nullopt;
   sets->insert(sets->end(), others->begin(), others->end());
@@ -130,7 +130,7 @@ const MostOnGpu& MaximalSets::MostOn(GpuStateId id) {
   for (const GpuState& way : table_.SharingModesOf(state)) {
     if (table_.IsCounted(way.model)) {
       AddMostShares(way, most);
-    } else if (state.other == kNoModel) {
+    } else if (state.alternative == kNoModel) {
       AddMostOf(*Of(id), most);
     } else {
       AddMostOf(OfLayout(way), most);

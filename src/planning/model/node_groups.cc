@@ -15,7 +15,7 @@ class Pooler {
   Pooler(const Problem& problem, GpuStates& states, const std::vector<int>& classes)
       : problem_(problem),
         classes_(classes.size()),
-        most_pools_(
+        max_pools_(
             std::clamp<size_t>(kMaxColumns / std::max<size_t>(classes.size(), 1), 1, kMaxPools)) {
     for (const int c : classes) rows_.insert(problem.classes[c].allowed);
     for (const ProblemGpu& gpu : problem.gpus) {
@@ -28,7 +28,7 @@ class Pooler {
     using Key = std::vector<int64_t> (Pooler::*)(int) const;
     for (const Key key : {&Pooler::Everything, &Pooler::Pods}) {
       std::vector<NodeGroup> pools = PoolBy(key);
-      if (pools.size() <= most_pools_) return pools;
+      if (pools.size() <= max_pools_) return pools;
     }
     return PoolBy(&Pooler::Nothing);
   }
@@ -41,7 +41,7 @@ class Pooler {
 
   // True if there are few enough pods and nodes to model the resources of every node.
   bool IsSmall() const {
-    return problem_.nodes.size() <= most_pools_ &&
+    return problem_.nodes.size() <= max_pools_ &&
            problem_.nodes.size() * classes_ <= kMaxNodesTimesClasses;
   }
   std::vector<int64_t> Each(int node) const { return {node}; }
@@ -72,7 +72,7 @@ class Pooler {
       NodeGroup& pool = pools[(this->*key)(n)];
       pool.slices_as_resources = problem_.nodes[n].slices_as_resources;
       pool.nodes.push_back(n);
-      if (pools.size() > most_pools_) break;
+      if (pools.size() > max_pools_) break;
     }
     std::vector<NodeGroup> result;
     for (auto& [k, pool] : pools) {
@@ -96,7 +96,7 @@ class Pooler {
 
   const Problem& problem_;
   const size_t classes_;
-  const size_t most_pools_;
+  const size_t max_pools_;
   std::set<int> rows_;           // of Problem::allowed
   std::vector<GpuStateId> gpu_;  // by GPU
 };

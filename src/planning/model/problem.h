@@ -73,7 +73,7 @@ struct ProblemGpu {
   uint16_t model = 0;  // index into Problem::models
   // The model to which it may switch while nothing is used on it; kNoModel: none. No slice belongs
   // to both models.
-  uint16_t other = kNoModel;
+  uint16_t alternative = kNoModel;
   // May be repartitioned. Otherwise only its existing free instances serve pods.
   bool may_repartition = true;
   gpu::LayoutId used = gpu::LayoutTable::kEmpty;
@@ -88,7 +88,7 @@ struct ProblemGpu {
 
   // Switches to the other model. REQUIRES: another model exists and nothing is used.
   void Switch() {
-    std::swap(model, other);
+    std::swap(model, alternative);
     free = 0;
     free_shares.clear();
   }

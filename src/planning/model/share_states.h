@@ -40,7 +40,7 @@ struct Open {
   }
   // Number of shares that can be added, by the limit on shares only.
   int Numbers(const gpu::Model& model, Taken taken) const {
-    return std::max(0, model.most_instances() - taken.shares - kept_shares);
+    return std::max(0, model.max_instances() - taken.shares - kept_shares);
   }
 };
 

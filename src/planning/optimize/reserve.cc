@@ -59,8 +59,7 @@ SharedGpu ShareOut(const Draft& draft, int gpu) {
       if (device.gpu == gpu) profiles.push_back(device.placement);
     }
   }
-  SharedGpu shared{
-      model.slots() - facts.kept_slots, model.most_instances() - facts.kept_shares, {}};
+  SharedGpu shared{model.slots() - facts.kept_slots, model.max_instances() - facts.kept_shares, {}};
   std::map<gpu::ProfileId, int> seen;
   for (const gpu::ProfileId profile : profiles) {
     const int slots = model.profile(profile).slots;
@@ -76,7 +75,7 @@ SharedGpu ShareOut(const Draft& draft, int gpu) {
 struct FutureGpu {
   uint16_t model = 0;
   // The model to which it may switch when empty; kNoModel: none, or slots are kept on it.
-  uint16_t other = kNoModel;
+  uint16_t alternative = kNoModel;
   gpu::LayoutId layout = gpu::LayoutTable::kEmpty;
   uint64_t usable = 0;
   SharedGpu shared;  // if model is counted()
@@ -105,7 +104,7 @@ class NodePlan {
       for (const SlotInTheWay& slot : AllOn(best.gpu)) place_.in_the_way.push_back(slot);
       gpu = Switched(gpu);
     }
-    gpu.other = kNoModel;  // the next slice must not switch away what this pod has taken
+    gpu.alternative = kNoModel;  // the next slice must not switch away what this pod has taken
     const int number = node_.first_gpu + best.gpu;
     place_.devices.push_back({{slice, best.placement, true}, number});
     if (IsCounted(gpu)) {
@@ -157,12 +156,12 @@ class NodePlan {
   static uint16_t OtherOf(const ProblemGpu& facts, const GpuState& state) {
     if (!facts.may_repartition || facts.blocked != 0) return kNoModel;
     if (facts.kept_slots != 0 || facts.kept_shares != 0) return kNoModel;
-    return state.model == facts.model ? facts.other : facts.model;
+    return state.model == facts.model ? facts.alternative : facts.model;
   }
   FutureGpu Switched(const FutureGpu& gpu) const {
-    FutureGpu after{gpu.other, kNoModel, gpu::LayoutTable::kEmpty, ~uint64_t{0}, {}};
+    FutureGpu after{gpu.alternative, kNoModel, gpu::LayoutTable::kEmpty, ~uint64_t{0}, {}};
     const gpu::Model& model = *problem_.models[after.model];
-    after.shared = {model.slots(), model.most_instances(), {}};
+    after.shared = {model.slots(), model.max_instances(), {}};
     return after;
   }
 
@@ -188,8 +187,8 @@ class NodePlan {
   }
 
   void ConsiderSwitch(int i, uint16_t slice, Choice& best) const {
-    if (gpus_[i].other == kNoModel) return;
-    if (problem_.slices[slice].profile[gpus_[i].other] == kNoProfile) return;
+    if (gpus_[i].alternative == kNoModel) return;
+    if (problem_.slices[slice].profile[gpus_[i].alternative] == kNoProfile) return;
     Consider(i, Switched(gpus_[i]), AllOn(i), slice, best);
   }
 
@@ -287,7 +286,7 @@ class LeastInTheWay {
     const ProblemGpu& facts = draft_.problem().gpus[gpu];
     if (!facts.may_repartition) return kNever;
     if (known_[at] != kNever || !MaySwitchFor(facts, slice)) return known_[at];
-    return draft_.states().Get(state).other == kNoModel ? 1 : 0;
+    return draft_.states().Get(state).alternative == kNoModel ? 1 : 0;
   }
 
   // A lower limit for the instances in the way of the class on this node.
@@ -311,8 +310,8 @@ class LeastInTheWay {
   // True if the GPU could serve the slice after it is empty.
   bool MaySwitchFor(const ProblemGpu& gpu, uint16_t slice) const {
     const std::vector<gpu::ProfileId>& profile = draft_.problem().slices[slice].profile;
-    return gpu.other != kNoModel &&
-           (profile[gpu.other] != kNoProfile || profile[gpu.model] != kNoProfile);
+    return gpu.alternative != kNoModel &&
+           (profile[gpu.alternative] != kNoProfile || profile[gpu.model] != kNoProfile);
   }
 
   int Find(const GpuState& state, uint16_t slice) const {

@@ -59,7 +59,7 @@ const gpu::Model& ModelOf(const std::string& text) {
 
 std::string RandomSharedGpu(Random& random, const std::string& name) {
   std::string text = name;
-  int left = ModelOf(name).slots(), clients = ModelOf(name).most_instances();
+  int left = ModelOf(name).slots(), clients = ModelOf(name).max_instances();
   for (uint64_t n = random.Below(5); n > 0; --n) {
     const int gib = 1 + static_cast<int>(random.Below(12));
     if (gib > left || clients == 0) continue;

@@ -19,12 +19,12 @@ std::vector<int> MembersPlaced(const Draft& draft) {
 
 class Stager {
  public:
-  Stager(const Problem& problem, GpuStates& states, int most_reservations,
+  Stager(const Problem& problem, GpuStates& states, int max_reservations,
          const std::function<bool()>& out_of_time)
       : whole_(problem),
         rest_(problem),
         states_(states),
-        left_(most_reservations),
+        left_(max_reservations),
         out_of_time_(out_of_time),
         hopeless_(problem.classes.size()) {}
 
@@ -147,9 +147,9 @@ class Stager {
 
 }  // namespace
 
-StagedResult SearchInStages(const Problem& problem, GpuStates& states, int most_reservations,
+StagedResult SearchInStages(const Problem& problem, GpuStates& states, int max_reservations,
                             const std::function<bool()>& out_of_time) {
-  return Stager(problem, states, most_reservations, out_of_time).Run();
+  return Stager(problem, states, max_reservations, out_of_time).Run();
 }
 
 }  // namespace nos::planning

@@ -31,8 +31,8 @@ struct StagedResult {
   std::vector<int> gangs_found = {};
 };
 
-// `most_reservations`: maximum number of pods for which slots are kept at a time.
-StagedResult SearchInStages(const Problem& problem, GpuStates& states, int most_reservations,
+// `max_reservations`: maximum number of pods for which slots are kept at a time.
+StagedResult SearchInStages(const Problem& problem, GpuStates& states, int max_reservations,
                             const std::function<bool()>& out_of_time);
 
 }  // namespace nos::planning

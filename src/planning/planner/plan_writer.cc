@@ -145,7 +145,7 @@ class PlanWriter {
 
   PlannedGpu WriteGpu(int g) const {
     const cluster::Gpu& info = GpuOf(g);
-    PlannedGpu gpu{info.index, info.model, {}, 0, 0, info.other};
+    PlannedGpu gpu{info.index, info.model, {}, 0, 0, info.alternative};
     for (const gpu::Placement& placement : TargetOf(g)) {
       gpu.layout.push_back(WriteInstance(g, placement));
       gpu.created += gpu.layout.back().state == PlannedInstance::State::kNew;

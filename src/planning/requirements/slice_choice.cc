@@ -27,7 +27,7 @@ std::set<const gpu::Model*> ModelsFor(const cluster::Pod& pod,
     if (info.gpus.gpus.empty() || !cluster::SelectsNode(pod, *info.node)) continue;
     for (const cluster::Gpu& gpu : info.gpus.gpus) {
       models.insert(gpu.model);
-      if (gpu.other != nullptr) models.insert(gpu.other);
+      if (gpu.alternative != nullptr) models.insert(gpu.alternative);
     }
   }
   return models;

@@ -39,7 +39,7 @@ class CheapestFinder {
     const std::vector<int64_t> target = ScoreOf(types_, PlacedOf(bins, wanted_.size()));
     limit_ = CostOf(bins, node_types_);
     const int pods = std::accumulate(wanted_.begin(), wanted_.end(), 0);
-    most_nodes_ = std::min(kMaxNodes, pods);  // each node holds at least one pod
+    max_nodes_ = std::min(kMaxNodes, pods);  // each node holds at least one pod
     more_would_do_ = pods > kMaxNodes;
     counts_.assign(node_types_.size(), 0);
     AddMixes(0, {});
@@ -79,7 +79,7 @@ class CheapestFinder {
       cost.price += node_types_[type].price;
       ++cost.nodes;
       if (!(cost < limit_)) break;
-      if (cost.nodes > most_nodes_) {
+      if (cost.nodes > max_nodes_) {
         if (more_would_do_) proven_ = false;
         break;
       }
@@ -131,7 +131,7 @@ class CheapestFinder {
   const bool all_;
   const std::function<bool()>& out_of_time_;
   GrowthCost limit_;
-  int most_nodes_ = 0;
+  int max_nodes_ = 0;
   bool more_would_do_ = false;
   std::vector<int> counts_;
   std::vector<Mix> mixes_;

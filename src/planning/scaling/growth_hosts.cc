@@ -51,7 +51,8 @@ int64_t FreeSlots(const cluster::NodeInfo& node) {
     for (const cluster::Instance& instance : gpu.instances) {
       if (instance.used) used += gpu.model->profile(instance.placement.profile).slots;
     }
-    const int slots = std::max(gpu.model->slots(), gpu.other == nullptr ? 0 : gpu.other->slots());
+    const int slots =
+        std::max(gpu.model->slots(), gpu.alternative == nullptr ? 0 : gpu.alternative->slots());
     free += std::max<int64_t>(slots - used, 0);
   }
   return free;
@@ -71,7 +72,7 @@ bool MayHold(const cluster::Gpu& gpu, const std::string& resource) {
     const gpu::LayoutId used = empty ? gpu::LayoutTable::kEmpty : gpu.UsedLayout();
     return used != gpu::LayoutTable::kIllegal && model.layouts().Copies(used, *profile) > 0;
   };
-  return fits(*gpu.model, false) || (gpu.MaySwitch() && fits(*gpu.other, true));
+  return fits(*gpu.model, false) || (gpu.MaySwitch() && fits(*gpu.alternative, true));
 }
 
 // Checks whether a pod of one kind fits on a node, and about how many do.

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "planning/explanation/lacks.h"
+#include "planning/explanation/shortfalls.h"
 #include "planning/explanation/wording.h"
 
 namespace nos::planning {

@@ -72,8 +72,8 @@ TEST(PoolNodesTest, SharedAndHybridNodesEqualAgentReports) {
   const cluster::NodeInfo hybrid = InfoOf(pool);
   EXPECT_TRUE(hybrid.gpus.whole);
   EXPECT_EQ(hybrid.gpus.gpus.at(0).model->name(), "H100-80GB+GPU+TIME-4");
-  ASSERT_NE(hybrid.gpus.gpus.at(0).other, nullptr);
-  EXPECT_EQ(hybrid.gpus.gpus.at(0).other->name(), "MPS-79GB");
+  ASSERT_NE(hybrid.gpus.gpus.at(0).alternative, nullptr);
+  EXPECT_EQ(hybrid.gpus.gpus.at(0).alternative->name(), "MPS-79GB");
   // MIG mode of Ampere GPUs stays off.
   const cluster::NodeInfo ampere = InfoOf(Pool("A100-80GB", 1, SharingMode::kHybrid));
   EXPECT_EQ(ampere.gpus.gpus.at(0).model->name(), "GPU-80GB+GPU");

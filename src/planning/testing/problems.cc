@@ -33,7 +33,7 @@ int ProblemBuilder::Node(int64_t cpu, const std::vector<std::string>& gpus) {
     const std::vector<std::string_view> words = Split(text, ' ');
     const std::vector<std::string_view> models = Split(words[0], '|');
     ProblemGpu g{.node = index, .model = Model(models[0])};
-    if (models.size() > 1) g.other = Model(models[1]);
+    if (models.size() > 1) g.alternative = Model(models[1]);
     const gpu::Model& model = *problem_.models[g.model];
     for (size_t i = 1; i < words.size(); ++i) {
       const bool used = words[i].ends_with('*');
@@ -119,11 +119,11 @@ bool FitTogether(const gpu::Model& model, const std::vector<Shares>& all, int ke
     for (const gpu::ProfileId profile : some) slots += model.profile(profile).slots;
     number += static_cast<int>(some.size());
   }
-  return slots <= model.slots() && number <= model.most_instances();
+  return slots <= model.slots() && number <= model.max_instances();
 }
 
 bool MaySwitch(const ProblemGpu& gpu) {
-  return gpu.other != kNoModel && gpu.may_repartition && !gpu.broken && !gpu.IsUsed() &&
+  return gpu.alternative != kNoModel && gpu.may_repartition && !gpu.broken && !gpu.IsUsed() &&
          gpu.blocked == 0 && gpu.kept_slots == 0 && gpu.kept_shares == 0;
 }
 

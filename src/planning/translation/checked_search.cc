@@ -21,10 +21,10 @@ constexpr int64_t kMaxLooksForOne = kMaxLooks / 4;
 
 class CheckedSearch {
  public:
-  CheckedSearch(PlanChecker& checker, int most_reservations, Translation& translation,
+  CheckedSearch(PlanChecker& checker, int max_reservations, Translation& translation,
                 GpuStates& states, const std::function<bool()>& out_of_time)
       : checker_(checker),
-        most_reservations_(most_reservations),
+        max_reservations_(max_reservations),
         t_(translation),
         states_(states),
         out_of_time_(out_of_time) {}
@@ -50,7 +50,7 @@ class CheckedSearch {
     int waiting = 0;
     for (const PodClass& cls : t_.problem.classes) waiting += cls.count;
     for (int round = 1;; ++round) {
-      StagedResult result = SearchWithGangs(t_.problem, states_, most_reservations_, out_of_time_);
+      StagedResult result = SearchWithGangs(t_.problem, states_, max_reservations_, out_of_time_);
       const auto objections = checker_.FindObjections(t_, result);
       if (objections.empty()) {
         // Rejected pairs might have been possible in another order.
@@ -123,7 +123,7 @@ class CheckedSearch {
   }
 
   PlanChecker& checker_;
-  const int most_reservations_;
+  const int max_reservations_;
   Translation& t_;
   GpuStates& states_;
   const std::function<bool()>& out_of_time_;
@@ -133,9 +133,9 @@ class CheckedSearch {
 
 }  // namespace
 
-StagedResult SearchAndCheck(PlanChecker& checker, int most_reservations, Translation& translation,
+StagedResult SearchAndCheck(PlanChecker& checker, int max_reservations, Translation& translation,
                             GpuStates& states, const std::function<bool()>& out_of_time) {
-  return CheckedSearch(checker, most_reservations, translation, states, out_of_time).Run();
+  return CheckedSearch(checker, max_reservations, translation, states, out_of_time).Run();
 }
 
 }  // namespace nos::planning

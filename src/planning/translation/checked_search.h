@@ -13,7 +13,7 @@ namespace nos::planning {
 // places because of a filter is then placed pod by pod (gang_assembly.h) if that improves the plan.
 // `translation` belongs to the checker's snapshot, or to some of its nodes. Pairs of pod and node
 // that filters reject are marked in it.
-StagedResult SearchAndCheck(PlanChecker& checker, int most_reservations, Translation& translation,
+StagedResult SearchAndCheck(PlanChecker& checker, int max_reservations, Translation& translation,
                             GpuStates& states, const std::function<bool()>& out_of_time);
 
 }  // namespace nos::planning

@@ -19,11 +19,11 @@ using Standings = std::vector<Standing>;  // by gang
 
 class GangSearcher {
  public:
-  GangSearcher(const Problem& problem, GpuStates& states, int most_reservations,
+  GangSearcher(const Problem& problem, GpuStates& states, int max_reservations,
                const std::function<bool()>& out_of_time)
       : problem_(problem),
         states_(states),
-        most_reservations_(most_reservations),
+        max_reservations_(max_reservations),
         out_of_time_(out_of_time),
         needed_(problem.gangs.size()),
         level_(problem.gangs.size()),
@@ -145,7 +145,7 @@ class GangSearcher {
 
   StagedResult Try(const Standings& standings, bool with_others) {
     const Problem arranged = Arrange(standings, with_others);
-    StagedResult found = SearchInStages(arranged, states_, most_reservations_, out_of_time_);
+    StagedResult found = SearchInStages(arranged, states_, max_reservations_, out_of_time_);
     StagedResult result{Draft(problem_, states_, Draft::Free::kKeep),
                         std::move(found.members),
                         std::move(found.reservations),
@@ -182,7 +182,7 @@ class GangSearcher {
 
   const Problem& problem_;
   GpuStates& states_;
-  const int most_reservations_;
+  const int max_reservations_;
   const std::function<bool()>& out_of_time_;
   std::vector<std::vector<int>> needed_;  // by gang: its classes without extras
   std::vector<int> level_;                // by gang: level of its needed classes
@@ -195,12 +195,12 @@ class GangSearcher {
 
 }  // namespace
 
-StagedResult SearchWithGangs(const Problem& problem, GpuStates& states, int most_reservations,
+StagedResult SearchWithGangs(const Problem& problem, GpuStates& states, int max_reservations,
                              const std::function<bool()>& out_of_time) {
   if (problem.gangs.empty()) {
-    return SearchInStages(problem, states, most_reservations, out_of_time);
+    return SearchInStages(problem, states, max_reservations, out_of_time);
   }
-  return GangSearcher(problem, states, most_reservations, out_of_time).Run();
+  return GangSearcher(problem, states, max_reservations, out_of_time).Run();
 }
 
 }  // namespace nos::planning

@@ -12,7 +12,7 @@
 namespace nos::planning {
 
 // Like SearchInStages; identical if there are no gangs.
-StagedResult SearchWithGangs(const Problem& problem, GpuStates& states, int most_reservations,
+StagedResult SearchWithGangs(const Problem& problem, GpuStates& states, int max_reservations,
                              const std::function<bool()>& out_of_time);
 
 }  // namespace nos::planning

@@ -68,7 +68,7 @@ class Translator {
       whole_are_slices_ = whole_are_slices_ || node->gpus.whole;
       for (const cluster::Gpu& gpu : node->gpus.gpus) {
         add(gpu.model);
-        add(gpu.other);
+        add(gpu.alternative);
       }
     }
   }
@@ -168,7 +168,7 @@ class Translator {
   void AddGpu(const cluster::Gpu& gpu, int node) {
     ProblemGpu g{.node = node, .model = model_index_.at(gpu.model), .may_repartition = !gpu.fixed};
     const auto used = gpu.Used();
-    if (gpu.other != nullptr) g.other = model_index_.at(gpu.other);
+    if (gpu.alternative != nullptr) g.alternative = model_index_.at(gpu.alternative);
     g.broken = !used;
     if (g.broken) g.may_repartition = false;
     if (gpu.model->counted()) {

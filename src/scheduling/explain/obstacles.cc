@@ -26,7 +26,7 @@ int64_t MostOf(const NodeInfo& node, const Shortfall& shortfall) {
   }
   int64_t most = 0;
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
-    for (const gpu::Model* model : {gpu.model, gpu.other}) {
+    for (const gpu::Model* model : {gpu.model, gpu.alternative}) {
       if (model == nullptr) continue;
       const auto profile = model->FindProfile(cluster::ResourceName(shortfall.resource));
       if (profile) most += gpu::Occupancy(*model).Copies(*profile);

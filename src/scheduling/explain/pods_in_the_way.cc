@@ -1,4 +1,4 @@
-#include "scheduling/explain/room.h"
+#include "scheduling/explain/pods_in_the_way.h"
 
 #include <algorithm>
 #include <limits>
@@ -15,7 +15,7 @@ namespace nos::scheduling {
 
 using cluster::NodeInfo;
 using cluster::Pod;
-using Room = Explanation::Room;
+using Victims = Explanation::Victims;
 
 namespace {
 
@@ -32,7 +32,7 @@ using MayGo = FunctionRef<bool(const Pod&)>;
 
 // Pods in the way in addition to pods that the pod would preempt. Absent: preemption does not help,
 // so all pods in the way count.
-std::optional<Room> InTheWayOfItsPriority(const ExplainInput& input, MayGo may_go) {
+std::optional<Victims> InTheWayOfItsPriority(const ExplainInput& input, MayGo may_go) {
   if (!MayPreempt(input)) return std::nullopt;
   cluster::ClusterSnapshot without = input.snapshot;
   bool any = false;
@@ -47,7 +47,7 @@ std::optional<Room> InTheWayOfItsPriority(const ExplainInput& input, MayGo may_g
   for (const auto& pod : fewest->victims) (void)after.Vacate(*pod, fewest->node);
   VacateLesser(input, input.pod, fewest->node, after);
   if (!FitsOn(input.framework, input.pod, fewest->node, after)) return std::nullopt;
-  return RoomOf(*fewest);
+  return VictimsOf(*fewest);
 }
 
 }  // namespace
@@ -78,20 +78,20 @@ bool VacateLesser(const ExplainInput& input, const Pod& pod, const std::string& 
   return any;
 }
 
-Room RoomOf(const Preemption& preemption) {
-  Room room{preemption.node, {}, std::numeric_limits<int32_t>::min(), {}, true};
+Victims VictimsOf(const Preemption& preemption) {
+  Victims victims{preemption.node, {}, std::numeric_limits<int32_t>::min(), {}, true};
   for (const auto& victim : preemption.victims) {
-    room.pods.push_back(victim->Key());
-    room.priority = std::max(room.priority, victim->priority);
-    if (victim->node_name.empty()) room.coming.push_back(victim->Key());
-    room.ending = room.ending && (victim->node_name.empty() || victim->meta.deleted);
+    victims.pods.push_back(victim->Key());
+    victims.priority = std::max(victims.priority, victim->priority);
+    if (victim->node_name.empty()) victims.coming.push_back(victim->Key());
+    victims.ending = victims.ending && (victim->node_name.empty() || victim->meta.deleted);
   }
-  return room;
+  return victims;
 }
 
 // Treats the pod as the most important one. Pods that it requires by affinity stay unless no other
 // set helps.
-std::optional<Room> InTheWay(const ExplainInput& input) {
+std::optional<Victims> InTheWay(const ExplainInput& input) {
   const auto may_go = [](const Pod& other) {
     return other.priority < kHighest && !IsTiedToNode(other);
   };
@@ -105,10 +105,10 @@ std::optional<Room> InTheWay(const ExplainInput& input) {
   }
   if (!fewest) return beside_lesser;
   const bool fewer = beside_lesser && beside_lesser->pods.size() <= fewest->victims.size();
-  return fewer ? std::move(beside_lesser) : std::optional(RoomOf(*fewest));
+  return fewer ? std::move(beside_lesser) : std::optional(VictimsOf(*fewest));
 }
 
-std::optional<Room> AwaitedBy(const ExplainInput& input) {
+std::optional<Victims> AwaitedBy(const ExplainInput& input) {
   const NodeInfo* node = input.snapshot.Find(input.pod.nominated_node);
   if (node == nullptr) return std::nullopt;
   Preemption ending{node->node->meta.name, {}, 0};
@@ -119,21 +119,21 @@ std::optional<Room> AwaitedBy(const ExplainInput& input) {
     (void)after.Vacate(*there, ending.node);  // the pod is on the node
   }
   if (ending.victims.empty()) return std::nullopt;
-  return FitsOn(input.framework, input.pod, ending.node, after) ? std::optional(RoomOf(ending))
+  return FitsOn(input.framework, input.pod, ending.node, after) ? std::optional(VictimsOf(ending))
                                                                 : std::nullopt;
 }
 
-bool WouldPreempt(const ExplainInput& input, const Room& room) {
-  const bool ends = room.ending && room.coming.empty();  // would be preempted
-  if (!input.preemption || !MayPreempt(input) || ends || room.priority >= kHighestOfUsers)
+bool WouldPreempt(const ExplainInput& input, const Victims& victims) {
+  const bool ends = victims.ending && victims.coming.empty();  // would be preempted
+  if (!input.preemption || !MayPreempt(input) || ends || victims.priority >= kHighestOfUsers)
     return false;
   Pod above = input.pod;
-  above.priority = std::max(above.priority, room.priority + 1);
+  above.priority = std::max(above.priority, victims.priority + 1);
   const auto may_go = [&](const Pod& other) { return MayGoFor(input, above, other); };
   EachThat rule(may_go);
   const auto candidates =
       PreemptionCandidates(input.framework, input.snapshot, above, *input.preemption, &rule);
-  return std::ranges::find(candidates, room.node, &Preemption::node) != candidates.end();
+  return std::ranges::find(candidates, victims.node, &Preemption::node) != candidates.end();
 }
 
 }  // namespace nos::scheduling

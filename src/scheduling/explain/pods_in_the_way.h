@@ -10,7 +10,7 @@
 
 namespace nos::scheduling {
 
-Explanation::Room RoomOf(const Preemption& preemption);
+Explanation::Victims VictimsOf(const Preemption& preemption);
 // True if a quota decides which pods `pod` may evict and which may evict it.
 bool IsCovered(const ExplainInput& input, const cluster::Pod& pod);
 // True if the pod may preempt by priority.
@@ -22,10 +22,10 @@ bool VacateLesser(const ExplainInput& input, const cluster::Pod& pod, const std:
                   cluster::ClusterSnapshot& snapshot);
 // The fewest pods in the way, regardless of their priority. Not counted are pods that the pod would
 // preempt once these are gone.
-std::optional<Explanation::Room> InTheWay(const ExplainInput& input);
+std::optional<Explanation::Victims> InTheWay(const ExplainInput& input);
 // Terminating pods on the nominated node, if the pod fits there without them.
-std::optional<Explanation::Room> AwaitedBy(const ExplainInput& input);
+std::optional<Explanation::Victims> AwaitedBy(const ExplainInput& input);
 // True if the pod would preempt them with a priority above theirs.
-bool WouldPreempt(const ExplainInput& input, const Explanation::Room& room);
+bool WouldPreempt(const ExplainInput& input, const Explanation::Victims& victims);
 
 }  // namespace nos::scheduling

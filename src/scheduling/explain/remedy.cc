@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "cluster/instance_search.h"
 #include "scheduling/explain/obstacles.h"
-#include "scheduling/explain/room.h"
+#include "scheduling/explain/pods_in_the_way.h"
 #include "scheduling/framework.h"
 #include "scheduling/packing/view.h"
 #include "scheduling/plugins/dynamic_resources/wanted_claims.h"
@@ -23,7 +23,7 @@ namespace {
 
 using Lack = Explanation::Lack;
 using Nearest = Explanation::Nearest;
-using Room = Explanation::Room;
+using Victims = Explanation::Victims;
 
 constexpr int kMaxRounds = 5;  // of simulating steps and looking for further obstacles
 
@@ -232,9 +232,9 @@ Remedy NoneNeeded(const Explanation& why, const ExplainInput& input) {
   const auto none = [](std::string text) {
     return Remedy{remedies::kNoneNeeded, "none needed: " + std::move(text)};
   };
-  const auto pods = [&](const Room& room, std::string_view one, std::string_view several) {
-    return fmt::format("{} {}", PodsText(room.pods, input.reader),
-                       room.pods.size() == 1 ? one : several);
+  const auto pods = [&](const Victims& victims, std::string_view one, std::string_view several) {
+    return fmt::format("{} {}", PodsText(victims.pods, input.reader),
+                       victims.pods.size() == 1 ? one : several);
   };
   if (why.being_partitioned) {
     return none(fmt::format(
@@ -271,16 +271,16 @@ Remedy NoneNeeded(const Explanation& why, const ExplainInput& input) {
                           pods(*why.preemption, "is", "are"), why.preemption->node));
 }
 
-Remedy WaitFor(const Explanation& why, const Room& room, const std::string& reader) {
-  Remedy remedy = WaitForPods(PodsText(room.pods, reader), room.node);
-  if (!room.coming.empty()) {
-    remedy.text += fmt::format(", where {} {} first", PodsText(room.coming, reader),
-                               room.coming.size() == 1 ? "goes" : "go");
+Remedy WaitFor(const Explanation& why, const Victims& victims, const std::string& reader) {
+  Remedy remedy = WaitForPods(PodsText(victims.pods, reader), victims.node);
+  if (!victims.coming.empty()) {
+    remedy.text += fmt::format(", where {} {} first", PodsText(victims.coming, reader),
+                               victims.coming.size() == 1 ? "goes" : "go");
   }
-  if (room.ending && room.coming.empty()) {
-    remedy.text += room.pods.size() == 1 ? ", which is ending" : ", which are ending";
+  if (victims.ending && victims.coming.empty()) {
+    remedy.text += victims.pods.size() == 1 ? ", which is ending" : ", which are ending";
   } else if (why.priority_helps) {
-    remedy.text += fmt::format(", or give it a priority above {}", room.priority);
+    remedy.text += fmt::format(", or give it a priority above {}", victims.priority);
   }
   return remedy;
 }
@@ -330,7 +330,7 @@ void Sort(const std::set<const gpu::Model*>& models, SliceDemand::Slices& slices
 SliceDemand DemandOf(const ExplainInput& input, Advertised which) {
   SliceDemand::Slices slices;
   std::set<const gpu::Model*> models;
-  size_t most_gpus = 0;
+  size_t max_gpus = 0;
   const cluster::ResourceVector requests = cluster::RequestsOf(input.pod);
   for (const auto& [id, amount] : requests.entries()) {
     bool is_slice = cluster::IsSliceResource(id), advertised = false;
@@ -345,16 +345,16 @@ SliceDemand DemandOf(const ExplainInput& input, Advertised which) {
   }
   for (size_t i = 0; i < input.snapshot.size() && !slices.empty(); ++i) {
     const auto& gpus = input.snapshot.node(i).gpus.gpus;
-    most_gpus = std::max(most_gpus, gpus.size());
+    max_gpus = std::max(max_gpus, gpus.size());
     for (const cluster::Gpu& gpu : gpus) {
-      for (const gpu::Model* model : {gpu.model, gpu.other}) {
+      for (const gpu::Model* model : {gpu.model, gpu.alternative}) {
         if (model != nullptr) models.insert(model);
       }
     }
   }
   Sort(models, slices);
   return SliceDemand(std::move(slices), input.snapshot.catalogue(), {models.begin(), models.end()},
-                     static_cast<int64_t>(most_gpus));
+                     static_cast<int64_t>(max_gpus));
 }
 
 bool HasUnservedShares(const ExplainInput& input) {

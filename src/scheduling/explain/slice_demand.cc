@@ -77,12 +77,12 @@ bool IsOfHybridNodes(const std::string& resource) {
 }
 
 SliceDemand::SliceDemand(Slices slices, const gpu::Catalogue& catalogue,
-                         std::vector<const gpu::Model*> models, int64_t most_gpus,
+                         std::vector<const gpu::Model*> models, int64_t max_gpus,
                          std::function<void(int64_t)> spend)
     : slices_(std::move(slices)),
       catalogue_(catalogue),
       models_(std::move(models)),
-      most_gpus_(most_gpus),
+      max_gpus_(max_gpus),
       spend_(std::move(spend)) {}
 
 std::string SliceDemand::Text() const {
@@ -166,7 +166,7 @@ std::optional<Remedy> SliceDemand::Impossible() const {
 std::optional<Remedy> SliceDemand::Split() const {
   int64_t asked = 0;
   for (const auto& [resource, count] : slices_) asked += std::min(count, kMaxCount);
-  if (asked <= kMaxGpusOfNode || most_gpus_ > kMaxGpusOfNode) return std::nullopt;
+  if (asked <= kMaxGpusOfNode || max_gpus_ > kMaxGpusOfNode) return std::nullopt;
   bool suited = false;
   for (const auto& model : catalogue_.models()) {
     if (!Suits(*model)) continue;

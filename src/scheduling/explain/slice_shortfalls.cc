@@ -1,4 +1,4 @@
-#include "scheduling/explain/slice_lacks.h"
+#include "scheduling/explain/slice_shortfalls.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +11,7 @@ namespace {
 bool HasProfile(const cluster::NodeGpus& gpus, const std::string& resource) {
   return std::ranges::any_of(gpus.gpus, [&](const cluster::Gpu& gpu) {
     return CanBePartitionedInto(*gpu.model, resource) ||
-           (gpu.other != nullptr && CanBePartitionedInto(*gpu.other, resource));
+           (gpu.alternative != nullptr && CanBePartitionedInto(*gpu.alternative, resource));
   });
 }
 
@@ -39,7 +39,7 @@ void JoinSame(std::vector<Diagnosis::Entry>& entries) {
 
 }  // namespace
 
-void SliceLacks::Add(const Obstacles& here, const cluster::NodeInfo& node) {
+void SliceShortfalls::Add(const Obstacles& here, const cluster::NodeInfo& node) {
   const std::vector<const Explanation::Lack*> missing = here.FirstSlices();
   if (missing.empty() || here.nearest().repartition) return;
   if (!node.gpus.managed && !here.NeedsOptIn()) return;  // another component partitions its GPUs
@@ -49,7 +49,7 @@ void SliceLacks::Add(const Obstacles& here, const cluster::NodeInfo& node) {
   found.example = &node;
 }
 
-SliceLacks::Key SliceLacks::KeyOf(const cluster::NodeInfo& node) const {
+SliceShortfalls::Key SliceShortfalls::KeyOf(const cluster::NodeInfo& node) const {
   const cluster::NodeGpus& gpus = node.gpus;
   if (!gpus.managed) return {Kind::kNotPartitioned, UnreportedSharingMode(*node.node), {}};
   for (const auto& [resource, count] : demand_.slices()) {
@@ -66,7 +66,7 @@ SliceLacks::Key SliceLacks::KeyOf(const cluster::NodeInfo& node) const {
   return {HasUsedInstances(gpus) ? Kind::kNoRoomBesideUsed : Kind::kNoRoom, "", {}};
 }
 
-Diagnosis::Entry SliceLacks::EntryOf(const Key& key, const Found& found) const {
+Diagnosis::Entry SliceShortfalls::EntryOf(const Key& key, const Found& found) const {
   const auto& [kind, detail, models] = key;
   const cluster::NodeInfo& node = *found.example;
   bool never = kind == Kind::kNoGpu;
@@ -90,7 +90,7 @@ Diagnosis::Entry SliceLacks::EntryOf(const Key& key, const Found& found) const {
           never ? Verdict::Kind::kUnresolvable : Verdict::Kind::kUnschedulable, found.nodes};
 }
 
-void SliceLacks::Refine(Diagnosis& diagnosis) const {
+void SliceShortfalls::Refine(Diagnosis& diagnosis) const {
   for (const auto& [resource, nodes] : replaced_) {
     const std::string message = Insufficient(cluster::InternResource(resource)).message;
     int left = nodes;

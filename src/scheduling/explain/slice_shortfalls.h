@@ -1,7 +1,7 @@
 // Counts what keeps a pod's slices from the nodes that only say "Insufficient". Texts are rendered
 // once per reason. Internal to explanations.
 //
-//   SliceLacks lacks(demand);
+//   SliceShortfalls lacks(demand);
 //   for (...) lacks.Add(obstacles, node);
 //   lacks.Refine(diagnosis);
 #pragma once
@@ -18,9 +18,9 @@
 namespace nos::scheduling {
 
 // Refers to the demand and to the added nodes.
-class SliceLacks {
+class SliceShortfalls {
  public:
-  explicit SliceLacks(const SliceDemand& demand) : demand_(demand) {}
+  explicit SliceShortfalls(const SliceDemand& demand) : demand_(demand) {}
   // Ignores nodes that another filter refuses first, and nodes whose GPUs can be partitioned for
   // the pod: there the slices are just missing.
   void Add(const Obstacles& here, const cluster::NodeInfo& node);

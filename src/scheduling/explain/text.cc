@@ -14,7 +14,7 @@ namespace {
 using Repartition = Explanation::Repartition;
 using Instance = Explanation::Instance;
 using Lack = Explanation::Lack;
-using Room = Explanation::Room;
+using Victims = Explanation::Victims;
 
 constexpr size_t kLabel = 14;     // columns of the label
 constexpr size_t kMaxLines = 12;  // limit on listed pods
@@ -60,14 +60,14 @@ std::string RepartitionText(const Repartition& repartition) {
   return text;
 }
 
-std::string RoomText(const Room& room) {
-  std::vector<std::string> pods = room.pods;
+std::string VictimsText(const Victims& victims) {
+  std::vector<std::string> pods = victims.pods;
   if (pods.size() > kMaxLines) {
     const size_t more = pods.size() - kMaxLines;
     pods.resize(kMaxLines);
     pods.push_back(fmt::format("{} more", more));
   }
-  return fmt::format("on node {} (priority up to {}): {}", room.node, room.priority,
+  return fmt::format("on node {} (priority up to {}): {}", victims.node, victims.priority,
                      Join(pods, ", "));
 }
 
@@ -112,10 +112,11 @@ Json PlaceJson(const Explanation::Place& place) {
                     {"cut", RepartitionJson(place.repartition)}};
 }
 
-Json RoomJson(const Room& room) {
+Json VictimsJson(const Victims& victims) {
   JsonArray pods;
-  for (const std::string& pod : room.pods) pods.push_back(Json(pod));
-  return JsonObject{{"node", room.node}, {"pods", std::move(pods)}, {"priority", room.priority}};
+  for (const std::string& pod : victims.pods) pods.push_back(Json(pod));
+  return JsonObject{
+      {"node", victims.node}, {"pods", std::move(pods)}, {"priority", victims.priority}};
 }
 
 Json NearestJson(const Explanation::Nearest& nearest) {
@@ -183,9 +184,9 @@ std::string ToText(const Explanation& why, size_t width) {
     add("in use", fmt::format("on node {} by no known pod: {}", why.in_use->node,
                               InstancesText(why.in_use->instances)));
   }
-  if (why.awaited) add("ending", RoomText(*why.awaited));
-  if (why.preemption) add("evicted", RoomText(*why.preemption));
-  if (why.in_the_way && !why.preemption) add("in the way", RoomText(*why.in_the_way));
+  if (why.awaited) add("ending", VictimsText(*why.awaited));
+  if (why.preemption) add("evicted", VictimsText(*why.preemption));
+  if (why.in_the_way && !why.preemption) add("in the way", VictimsText(*why.in_the_way));
   if (why.in_the_way && !why.preemption) {
     add("priority", why.no_preemption.empty()
                         ? fmt::format("{}: no pod is evicted for it", why.priority)
@@ -227,11 +228,11 @@ Json ToJson(const Explanation& why) {
         JsonObject{{"node", why.in_use->node}, {"instances", InstancesJson(why.in_use->instances)}};
   }
   if (why.nearest) out["nearest"] = NearestJson(*why.nearest);
-  if (why.awaited) out["awaited"] = RoomJson(*why.awaited);
-  if (why.preemption) out["preemption"] = RoomJson(*why.preemption);
+  if (why.awaited) out["awaited"] = VictimsJson(*why.awaited);
+  if (why.preemption) out["preemption"] = VictimsJson(*why.preemption);
   if (!why.awaits_agent.empty()) out["awaitsAgent"] = why.awaits_agent;
   if (!why.no_preemption.empty()) out["mayNotPreempt"] = why.no_preemption;
-  if (why.in_the_way) out["inTheWay"] = RoomJson(*why.in_the_way);
+  if (why.in_the_way) out["inTheWay"] = VictimsJson(*why.in_the_way);
   out["remedy"] = why.remedy;
   out["remedyCode"] = why.remedy_code;
   return out;

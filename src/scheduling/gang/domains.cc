@@ -46,8 +46,10 @@ int64_t CopiesIfPartitioned(const cluster::NodeInfo& node, const std::string& re
   for (const cluster::Gpu& gpu : node.gpus.gpus) {
     if (const auto profile = gpu.model->FindProfile(resource)) {
       copies += FreeSlots(gpu) / std::max<int64_t>(gpu.model->profile(*profile).slots, 1);
-    } else if (const auto other = gpu.MaySwitch() ? gpu.other->FindProfile(resource) : profile) {
-      copies += gpu.other->slots() / std::max<int64_t>(gpu.other->profile(*other).slots, 1);
+    } else if (const auto other =
+                   gpu.MaySwitch() ? gpu.alternative->FindProfile(resource) : profile) {
+      copies +=
+          gpu.alternative->slots() / std::max<int64_t>(gpu.alternative->profile(*other).slots, 1);
     }
   }
   return copies;

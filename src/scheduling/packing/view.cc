@@ -95,7 +95,8 @@ View::View(const cluster::ClusterSnapshot& snapshot) {
     if (!HasGpus(info)) continue;
     std::vector<const gpu::Model*>& models = found[ProductOf(*info.node)];
     if (info.gpus.gpus.empty()) continue;
-    for (const gpu::Model* model : {info.gpus.gpus.front().model, info.gpus.gpus.front().other}) {
+    for (const gpu::Model* model :
+         {info.gpus.gpus.front().model, info.gpus.gpus.front().alternative}) {
       if (model != nullptr && std::ranges::find(models, model) == models.end()) {
         models.push_back(model);
       }
@@ -140,7 +141,7 @@ PodKind View::KindOf(const cluster::Pod& pod, const ResourceVector& requests) co
 std::optional<PodKind> View::KindWithShare(PodKind kind, const NodeInfo& info,
                                            cluster::ResourceId share) {
   for (const cluster::Gpu& gpu : info.gpus.gpus) {
-    for (const gpu::Model* model : {gpu.model, gpu.other}) {
+    for (const gpu::Model* model : {gpu.model, gpu.alternative}) {
       if (model == nullptr || !model->counted()) continue;
       const auto profile = model->FindProfile(cluster::ResourceName(share));
       if (!profile) continue;

@@ -260,7 +260,7 @@ Settings NodeSettings(const Words& words, NodeSpec& node, int& gpus, std::string
           {"cordoned", SetFlag(words, node.unschedulable, true)},
           {"unmanaged", SetFlag(words, node.managed, false)},
           {"mps", SetFlag(words, node.mps, true)},
-          {"clients", SetInt(words, node.most_shares)},
+          {"clients", SetInt(words, node.max_shares)},
           {"hybrid", SetFlag(words, node.hybrid, true)},
           {"dra",
            [&words, &node](std::string_view value) {
@@ -276,7 +276,7 @@ Settings NodeSettings(const Words& words, NodeSpec& node, int& gpus, std::string
 
 Status SetGpus(const Words& words, int gpus, const std::string& model, NodeSpec& node) {
   if (gpus < 0 || gpus > 64) return words.Fail("a node has 0 to 64 GPUs");
-  if (node.most_shares < 1 || node.most_shares > gpu::kMaxClients) {
+  if (node.max_shares < 1 || node.max_shares > gpu::kMaxClients) {
     return words.Fail(fmt::format("a GPU has 1 to {} MPS clients", gpu::kMaxClients));
   }
   node.gpus.assign(static_cast<size_t>(gpus), GpuSpec{.model = model, .instances = {}});

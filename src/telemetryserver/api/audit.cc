@@ -35,8 +35,8 @@ std::string LineOf(const Audit::Entry& entry, Time now, int64_t unwritten) {
 
 }  // namespace
 
-Result<std::unique_ptr<Audit>> Audit::Open(const std::string& path, uint64_t most_bytes) {
-  std::unique_ptr<Audit> audit(new Audit(path, most_bytes));
+Result<std::unique_ptr<Audit>> Audit::Open(const std::string& path, uint64_t max_bytes) {
+  std::unique_ptr<Audit> audit(new Audit(path, max_bytes));
   if (!path.empty()) NOS_RETURN_IF_ERROR(audit->Append(""));
   return audit;
 }
@@ -71,7 +71,7 @@ void Audit::Write(const Entry& entry, Time now, int64_t unwritten) {
 Status Audit::Append(const std::string& line) {
   struct stat about{};
   if (stat(path_.c_str(), &about) == 0 &&
-      static_cast<uint64_t>(about.st_size) + line.size() > most_bytes_ && about.st_size > 0) {
+      static_cast<uint64_t>(about.st_size) + line.size() > max_bytes_ && about.st_size > 0) {
     (void)std::rename(path_.c_str(), (path_ + ".1").c_str());
   }
   const UniqueFd file(open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));

@@ -95,7 +95,7 @@ Recorder::Recorder(std::unique_ptr<Store> store, const RecorderOptions& options,
       queue_(options.max_wait),
       health_(metrics),
       positions_(*store_, options.followers, options.event_followers),
-      sequences_(options.most_sources),
+      sequences_(options.max_sources),
       checkpoints_(*store_),
       derived_({clusters_, *store_, archive_, catalogue, clock, metrics}, StaleAfter(options),
                options.retention.raw),
@@ -536,7 +536,7 @@ Status Recorder::Flush() {
       NOS_RETURN_IF_ERROR(store_->Flush(live->id, live->heads));
     }
     NOS_ASSIGN(const int64_t held, positions_.Write());
-    return store_->CutJournal(last, held, options_.most_backlog);
+    return store_->CutJournal(last, held, options_.max_backlog);
   };
   NOS_RETURN_IF_ERROR(store_->Transaction(write));
   folded_ = last;

@@ -224,7 +224,7 @@ TEST_F(RecorderTest, CountsNodesWhoseAgentsAreSilent) {
 }
 
 TEST_F(RecorderTest, LimitsSourcesPerCluster) {
-  options_.most_sources = 2;
+  options_.max_sources = 2;
   Open();
   for (int round = 0; round < 2; ++round) {
     EXPECT_TRUE(Take(telemetry::NodeReport({1, 1, 1}, 0, telemetry::kReportStart, 1, "boot-1"))
@@ -266,7 +266,7 @@ TEST_F(RecorderTest, SeparatesClusters) {
 }
 
 TEST_F(RecorderTest, FullDiskRejectsAndLosesNothing) {
-  options_.store.most_bytes = 2 << 20;
+  options_.store.max_bytes = 2 << 20;
   Open();
   int64_t sequence = 1;
   Recorder::Receipt receipt;
@@ -287,7 +287,7 @@ TEST_F(RecorderTest, FullDiskRejectsAndLosesNothing) {
   EXPECT_EQ(receipt.status.code(), Code::kExhausted) << receipt.status.ToString();
   EXPECT_GT(sequence, 10);
   EXPECT_FALSE(recorder_->Health().ok());
-  options_.store.most_bytes = 0;
+  options_.store.max_bytes = 0;
   Open();
   EXPECT_EQ(Take(telemetry::EnvelopeOf("cluster", sequence - 1, {})).sequence, sequence - 1)
       << "the envelope is stored";

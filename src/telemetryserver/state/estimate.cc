@@ -97,7 +97,7 @@ bool IsFree(const HostGpu& host_gpu, int64_t start, int64_t size) {
   if (IsCounted(host_gpu)) {
     for (const Taken& taken : host_gpu.taken) size += taken.size;
     return size <= host_gpu.model->slots() &&
-           std::ssize(host_gpu.taken) < host_gpu.model->most_instances();
+           std::ssize(host_gpu.taken) < host_gpu.model->max_instances();
   }
   return std::ranges::none_of(host_gpu.taken, [&](const Taken& taken) {
     return taken.start < start + size && start < taken.start + taken.size;

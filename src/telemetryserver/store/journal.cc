@@ -11,8 +11,7 @@ Result<JournalReader> JournalReader::Open(const std::string& path) {
   return JournalReader(std::move(db));
 }
 
-Result<std::vector<Journaled>> JournalReader::After(int64_t id, size_t most_rows,
-                                                    size_t most_bytes) {
+Result<std::vector<Journaled>> JournalReader::After(int64_t id, size_t max_rows, size_t max_bytes) {
   std::vector<std::pair<Journaled, std::string>> rows;
   {
     // Read completely before other work: an open statement prevents the write-ahead log from
@@ -26,7 +25,7 @@ Result<std::vector<Journaled>> JournalReader::After(int64_t id, size_t most_rows
       rows.emplace_back(std::move(journaled), row.Text(3));
     };
     NOS_RETURN_IF_ERROR(
-        select.Each(take, id, static_cast<int64_t>(most_rows), static_cast<int64_t>(most_bytes)));
+        select.Each(take, id, static_cast<int64_t>(max_rows), static_cast<int64_t>(max_bytes)));
   }
   std::vector<Journaled> read;
   for (auto& [journaled, body] : rows) {

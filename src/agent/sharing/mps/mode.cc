@@ -33,7 +33,7 @@ bool HasStrangers(const device::ObservedGpu& gpu) {
 bool IsOverfull(const device::ObservedGpu& gpu, const NodeDevices& devices) {
   const auto info = std::ranges::find(devices.infos, gpu.index, &device::GpuInfo::index);
   return info != devices.infos.end() && info->share_gib > 0 &&
-         gpu.model != &gpu::SharesOf(info->share_gib, info->most_shares);
+         gpu.model != &gpu::SharesOf(info->share_gib, info->max_shares);
 }
 
 // Memory limit in GiB for clients of the GPU's daemon. A share in use that is larger than the GPU

@@ -57,9 +57,10 @@ const std::optional<InstanceLoss>& InstanceLosses::BestCreation(const gpu::Occup
 void InstanceLosses::ConsiderOther(const cluster::Gpu& gpu, cluster::ResourceId resource,
                                    int choices, std::optional<InstanceLoss>& creation) {
   if (choices > 0 || gpu.fixed || !gpu.MaySwitch()) return;
-  const auto profile = ProfileOf(*gpu.other, resource);
+  const auto profile = ProfileOf(*gpu.alternative, resource);
   if (!profile) return;
-  const std::optional<InstanceLoss>& best = BestCreation(gpu::Occupancy(*gpu.other), *profile);
+  const std::optional<InstanceLoss>& best =
+      BestCreation(gpu::Occupancy(*gpu.alternative), *profile);
   if (best && (!creation || *best < *creation)) creation = best;
 }
 

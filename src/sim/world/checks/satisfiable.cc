@@ -261,7 +261,8 @@ bool CouldRun(const std::vector<const cluster::Pod*>& pods, const CheckedNode& n
   if (node.machine->gpus() == nullptr || !kubelet.spec().managed) return false;
   if (!empty) AddPromised(node, slices);
   std::vector<const gpu::Model*> others;
-  for (size_t i = 0; i < node.machine->gpu_count(); ++i) others.push_back(node.machine->other(i));
+  for (size_t i = 0; i < node.machine->gpu_count(); ++i)
+    others.push_back(node.machine->alternative(i));
   return CanHold(slices, UsedGpus(node, empty), others);
 }
 

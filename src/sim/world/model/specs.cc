@@ -153,7 +153,7 @@ Result<const gpu::Model*> FindDividedModel(const gpu::Catalogue& catalogue, cons
     return FindUnsharedModel(catalogue, *model, node.resets == agent::ResetRule::kGpu);
   }
   const gpu::Model* shares =
-      gpu::SharesOfMemory(int64_t{model->memory_gib()} * 1024, node.most_shares);
+      gpu::SharesOfMemory(int64_t{model->memory_gib()} * 1024, node.max_shares);
   return node.mps && !model->counted() && shares != nullptr ? shares : model;
 }
 

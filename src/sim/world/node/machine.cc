@@ -89,7 +89,7 @@ void Machine::MakeShares() {
   layers_.shares.reset();
   layers_.parts = std::make_unique<WatchedParts>(*gpus_, env_.catalogue, MigPartsHere(), Hooks());
   layers_.shares = std::make_unique<WatchedShares>(
-      *layers_.parts, device::MpsGpusOptions{.most_shares = kubelet_->spec().most_shares}, Hooks());
+      *layers_.parts, device::MpsGpusOptions{.max_shares = kubelet_->spec().max_shares}, Hooks());
   layers_.plain = std::make_unique<WatchedPlain>(*layers_.shares, Hooks());
   if (initial_shares_.empty()) return;
   for (size_t i = 0; i < models_.size(); ++i) {
@@ -139,7 +139,7 @@ bool Machine::IsPlain(size_t gpu) const {
 
 const gpu::Model* Machine::SharesOf(size_t gpu) const {
   return gpu::SharesOfMemory(gpus_->Info(static_cast<int>(gpu)).memory_mib,
-                             kubelet_->spec().most_shares);
+                             kubelet_->spec().max_shares);
 }
 
 // If only a reboot changes the MIG mode, the model depends on the current mode.
@@ -158,7 +158,7 @@ const gpu::Model& Machine::model(size_t gpu) const {
   return unshared != nullptr ? *unshared : *models_[gpu];
 }
 
-const gpu::Model* Machine::other(size_t gpu) const {
+const gpu::Model* Machine::alternative(size_t gpu) const {
   if (gpus_ == nullptr || !kubelet_->spec().hybrid) return nullptr;
   if (IsShared(gpu)) return UnsharedModel(gpu);
   return UnsharedModel(gpu) == models_[gpu] ? nullptr : SharesOf(gpu);  // the MIG mode stays on

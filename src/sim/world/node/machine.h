@@ -58,7 +58,7 @@ class Machine {
   // The model in the current sharing mode: for a GPU shared by MPS, a model of gpu/shares.h.
   const gpu::Model& model(size_t gpu) const;
   // The model that the GPU can switch to once it is unused; null if there is none.
-  const gpu::Model* other(size_t gpu) const;
+  const gpu::Model* alternative(size_t gpu) const;
   // The true content of the GPU: instances, parts instead of divided instances, or shares,
   // including shares of former agents that pods still hold.
   std::vector<device::GpuInstance> Instances(size_t gpu) const;

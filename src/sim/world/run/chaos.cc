@@ -220,8 +220,7 @@ class Chaos {
       if (tainted_) ChangeTaints(node.name);
       models_.push_back(FindDividedModel(catalogue, node, node.gpus[0]).value());
       if (node.hybrid) {
-        models_.push_back(
-            gpu::SharesOfMemory(int64_t{model.memory_gib()} * 1024, node.most_shares));
+        models_.push_back(gpu::SharesOfMemory(int64_t{model.memory_gib()} * 1024, node.max_shares));
       }
       report_.gpus += gpus;
       size_.memory += int64_t{model.memory_gib()} * gpus;
