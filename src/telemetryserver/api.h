@@ -132,6 +132,7 @@ class Api {
   OverviewTexts overviews_;
   // Each past state is built from the store; the limit leaves threads for reporters.
   ConcurrencyLimiter pasts_{2, 4};
+  ConcurrencyLimiter savings_{1, 2};  // each may take seconds
   ConcurrencyLimiter series_{4, 24};  // leaves threads for reporters
   std::mutex texts_mutex_;
   std::map<std::string, NodeTexts> texts_;  // by cluster

@@ -1,9 +1,11 @@
 #include "telemetryserver/savings.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "base/random.h"
 #include "telemetryserver/savings/devices.h"
@@ -23,7 +25,8 @@ struct Draw {
 
 // Result of one replay of an alternative.
 struct Outcome {
-  double waiting_hours = 0, started = 0, gpus = 0;
+  double waiting_hours = 0, started = 0;
+  double growth = 1;  // GPUs needed for each that there was
   bool enough = true;
 };
 
@@ -34,37 +37,39 @@ Spread SpreadOf(std::vector<double> values) {
 
 class Replays {
  public:
-  Replays(const Past& past, const gpu::Catalogue& catalogue)
-      : past_(past), devices_(past, catalogue) {
+  Replays(const Past& past, Devices devices, FunctionRef<bool()> out_of_time)
+      : past_(past), devices_(std::move(devices)), out_of_time_(out_of_time) {
     for (size_t i = 0; i < past.pods.size(); ++i) {
       const size_t of = devices_.class_of()[i];
       const bool served = !devices_.static_classes()[of].needs.empty() &&
                           !devices_.whole_classes()[of].needs.empty();
       if (served) order_.push_back(i);
     }
-    // Those that ran at the beginning come first, as they were bound.
-    std::ranges::stable_sort(order_, {}, [&](size_t i) {
-      return std::tuple(past.pods[i].asked, past.pods[i].bound, past.pods[i].priority);
-    });
+    std::ranges::stable_sort(
+        order_, {}, [&](size_t i) { return std::tuple(past.pods[i].asked, past.pods[i].bound); });
     for (const size_t i : order_) waited_ += WaitOf(past.pods[i]);
   }
 
-  Savings Run() {
+  Result<Savings> Run() {
     Savings savings{.from = past_.from, .to = past_.to};
-    savings.gpus = std::ssize(past_.gpus);
     for (const PastGpu& gpu : past_.gpus) {
-      savings.gpu_hours +=
-          static_cast<double>(std::min(gpu.to, past_.to) - std::max(gpu.from, past_.from)) /
-          kMillisPerHour;
+      for (const PastGpu::Presence& time : gpu.times) {
+        savings.gpu_hours +=
+            static_cast<double>(std::min(time.to, past_.to) - std::max(time.from, past_.from)) /
+            kMillisPerHour;
+      }
     }
+    savings.gpus =
+        savings.gpu_hours / (static_cast<double>(past_.to - past_.from) / kMillisPerHour);
     savings.pods = order_.size();
     savings.left_out = past_.left_out + past_.pods.size() - order_.size();
     std::vector<telemetry::Millis> waits;
     for (const size_t i : order_) {
-      if (past_.pods[i].ran()) waits.push_back(WaitOf(past_.pods[i]));
+      const PastPod& pod = past_.pods[i];
+      savings.started += pod.ran() ? 1 : 0;
+      if (pod.ran() && !RanBefore(pod)) waits.push_back(WaitOf(pod));
     }
-    savings.started = waits.size();
-    savings.unknown_runs = order_.size() - waits.size();
+    savings.unknown_runs = order_.size() - savings.started;
     if (!waits.empty()) {
       std::ranges::sort(waits);
       savings.median_wait = waits[waits.size() / 2];
@@ -73,9 +78,10 @@ class Replays {
     savings.waiting_hours = static_cast<double>(waited_) / kMillisPerHour;
     if (order_.empty() || past_.gpus.empty()) return savings;
     for (const std::string_view name : {kWholeGpus, kStaticLayouts}) {
-      savings.alternatives.push_back(Replay(name));
+      savings.alternatives.push_back(Replay(name, savings.gpus));
     }
-    return savings;
+    if (!stopped_) return savings;
+    return Invalid("replaying that time takes too long: ask for a shorter time");
   }
 
  private:
@@ -83,9 +89,12 @@ class Replays {
     return std::max<telemetry::Millis>(0, std::min(pod.bound, past_.to) - pod.asked);
   }
 
+  bool RanBefore(const PastPod& pod) const { return pod.bound <= past_.from; }
+
   telemetry::Millis RunOf(const PastPod& pod, Random& random) const {
     if (pod.ran()) {
-      return pod.ended == kEndless ? kEndless : pod.ended - std::max(pod.bound, pod.asked);
+      if (pod.ended == kEndless) return kEndless;
+      return std::max<telemetry::Millis>(0, pod.ended - std::max(pod.bound, pod.asked));
     }
     return pod.similar_runs.empty() ? kEndless
                                     : pod.similar_runs[random.Below(pod.similar_runs.size())];
@@ -97,7 +106,8 @@ class Replays {
     draw.wanted.resize(devices_.static_classes().size());
     for (const size_t i : order_) {
       const PastPod& pod = past_.pods[i];
-      const QueuedPod queued{devices_.class_of()[i], pod.priority, pod.asked, RunOf(pod, random)};
+      const QueuedPod queued{devices_.class_of()[i], pod.priority, pod.asked, RunOf(pod, random),
+                             RanBefore(pod)};
       draw.pods.push_back(queued);
       const telemetry::Millis in_time =
           std::min(queued.run, std::max<telemetry::Millis>(0, past_.to - queued.asked));
@@ -108,29 +118,50 @@ class Replays {
     return draw;
   }
 
-  std::vector<size_t> LayoutsOf(std::string_view name, size_t gpus, const Draw& draw) const {
-    return name == kWholeGpus ? devices_.WholeLayouts(gpus)
-                              : devices_.ChooseLayouts(gpus, draw.wanted);
+  QueueResult Run(const std::vector<PodClass>& classes, const std::vector<size_t>& layouts,
+                  const Draw& draw, telemetry::Millis max_waited) {
+    stopped_ = stopped_ || out_of_time_();
+    if (stopped_) return {};
+    return RunQueue(draw.pods, classes, devices_.Changes(layouts),
+                    {past_.from, past_.to, max_waited});
   }
 
+  // Of the static layouts, whole GPUs are one choice too: the one with less waiting counts.
+  // `layouts`: set to those, if not null.
   QueueResult Queue(std::string_view name, size_t gpus, const Draw& draw,
-                    telemetry::Millis most_waited = kEndless) const {
+                    telemetry::Millis max_waited, std::vector<size_t>* layouts) {
+    const std::vector<size_t> whole = devices_.WholeLayouts(gpus);
+    std::vector<size_t> chosen =
+        name == kWholeGpus ? whole : devices_.ChooseLayouts(gpus, draw.wanted);
     const auto& classes = name == kWholeGpus ? devices_.whole_classes() : devices_.static_classes();
-    return RunQueue(draw.pods, classes, devices_.Changes(LayoutsOf(name, gpus, draw)),
-                    {past_.from, past_.to, most_waited});
+    QueueResult result = Run(classes, chosen, draw, max_waited);
+    if (result.waited > 0 && name != kWholeGpus) {
+      const QueueResult other = Run(devices_.whole_classes(), whole, draw, result.waited);
+      if (other.waited < result.waited) {
+        result = other;
+        chosen = whole;
+      }
+    }
+    if (layouts != nullptr) *layouts = std::move(chosen);
+    return result;
   }
 
-  Alternative Replay(std::string_view name) const {
+  // `mean`: number of GPUs that there were.
+  Alternative Replay(std::string_view name, double mean) {
     Alternative alternative{.name = name};
     std::vector<double> waiting, started, gpus;
-    for (int number = 0; number < kSavingsReplays; ++number) {
+    // Without unknown run times all replays with whole GPUs are the same.
+    const bool alike = name == kWholeGpus &&
+                       std::ranges::all_of(order_, [&](size_t i) { return past_.pods[i].ran(); });
+    for (int number = 0; number < (alike ? 1 : kSavingsReplays); ++number) {
       const Draw draw = MakeDraw(number);
-      const Outcome outcome = RunOne(name, draw);
+      std::vector<size_t> layouts;
+      const Outcome outcome = RunOne(name, draw, layouts);
       waiting.push_back(outcome.waiting_hours);
       started.push_back(outcome.started);
-      gpus.push_back(outcome.gpus);
+      gpus.push_back(outcome.growth * mean);
       alternative.enough = alternative.enough && outcome.enough;
-      if (number == 0) alternative.layouts = LayoutNames(LayoutsOf(name, past_.gpus.size(), draw));
+      if (number == 0) alternative.layouts = LayoutNames(layouts);
     }
     alternative.waiting_hours = SpreadOf(std::move(waiting));
     alternative.started = SpreadOf(std::move(started));
@@ -138,31 +169,31 @@ class Replays {
     return alternative;
   }
 
-  // The number of GPUs is found by bisection, to a hundredth.
-  Outcome RunOne(std::string_view name, const Draw& draw) const {
+  // The number of GPUs is found by bisection.
+  Outcome RunOne(std::string_view name, const Draw& draw, std::vector<size_t>& layouts) {
     const size_t had = past_.gpus.size();
-    const QueueResult same = Queue(name, had, draw);
+    const QueueResult same = Queue(name, had, draw, kEndless, &layouts);
     Outcome outcome{static_cast<double>(same.waited) / kMillisPerHour,
-                    static_cast<double>(same.started), static_cast<double>(had)};
+                    static_cast<double>(same.started), 1};
     if (same.waited <= waited_) return outcome;
     const auto suffices = [&](size_t gpus) {
-      return Queue(name, gpus, draw, waited_).waited <= waited_;
+      return Queue(name, gpus, draw, waited_, nullptr).waited <= waited_;
     };
     size_t few = had, many = had * 2;
-    while (!suffices(many)) {
+    while (!stopped_ && !suffices(many)) {
       few = many;
       many *= 2;
       if (many > had * kMaxGrowth) {
-        outcome.gpus = static_cast<double>(few);
+        outcome.growth = static_cast<double>(kMaxGrowth);
         outcome.enough = false;
         return outcome;
       }
     }
-    while (many - few > std::max<size_t>(1, had / 100)) {
+    while (!stopped_ && many - few > 1) {
       const size_t middle = std::midpoint(few, many);
       (suffices(middle) ? many : few) = middle;
     }
-    outcome.gpus = static_cast<double>(many);
+    outcome.growth = static_cast<double>(many) / static_cast<double>(had);
     return outcome;
   }
 
@@ -179,14 +210,18 @@ class Replays {
 
   const Past& past_;
   const Devices devices_;
+  const FunctionRef<bool()> out_of_time_;
+  bool stopped_ = false;
   std::vector<size_t> order_;  // of the pods that are replayed
   telemetry::Millis waited_ = 0;
 };
 
 }  // namespace
 
-Savings SavingsOf(const Past& past, const gpu::Catalogue& catalogue) {
-  return Replays(past, catalogue).Run();
+Result<Savings> SavingsOf(const Past& past, const gpu::Catalogue& catalogue,
+                          FunctionRef<bool()> out_of_time) {
+  NOS_ASSIGN(Devices devices, Devices::Make(past, catalogue));
+  return Replays(past, std::move(devices), out_of_time).Run();
 }
 
 }  // namespace nos::telemetryserver

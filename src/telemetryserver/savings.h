@@ -1,15 +1,15 @@
-// What repartitioning was worth: the pods of a past time in the same queue on GPUs that are never
+// What repartitioning was worth: the pods of a past time in one queue on GPUs that are never
 // repartitioned.
 //
-//   NOS_ASSIGN(const Savings savings, SavingsOf(past, catalogue));
+//   NOS_ASSIGN(const Savings savings, SavingsOf(past, catalogue, out_of_time));
 //   savings.alternatives[0].gpus.middle   // GPUs that whole-GPU scheduling would have needed
 //
 // Two alternatives: each pod has whole GPUs, and each GPU has a MIG layout (or equal shares) that
-// never changes. Both are given what a real cluster lacks: starts cost no time, CPU and memory of
+// never changes. An estimate. In favour of the alternatives: starts cost no time, CPU and memory of
 // nodes never end, nodes do not matter, and the static layouts are chosen with knowledge of the
-// demand. So the figures are lower bounds.
+// demand. Against them: nothing is evicted, and layouts are chosen by a simple rule.
 //
-// Pure, and deterministic.
+// Deterministic, except for `out_of_time`.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
+#include "base/status.h"
 #include "gpu/catalogue.h"
 #include "telemetryserver/savings/past.h"
 
@@ -33,11 +35,11 @@ struct Alternative {
   // On the same GPUs at the same times:
   Spread waiting_hours{};  // of all pods together
   Spread started{};        // pods
-  // Number of GPUs, in the proportions that there were, with which the pods would have waited no
-  // longer than they did; not less than there were.
+  // Mean number of GPUs, in the proportions that there were, with which the pods would have waited
+  // no longer than they did; not less than there were.
   Spread gpus{};
-  bool enough =
-      true;  // false: not even kMaxGrowth times the GPUs suffice, and `gpus` is that limit
+  // False: not even kMaxGrowth times the GPUs suffice, and `gpus` is that limit.
+  bool enough = true;
   // Of the static layouts on the same GPUs, chosen for all pods: number of GPUs by layout.
   std::vector<std::pair<std::string, int64_t>> layouts{};
 };
@@ -45,14 +47,14 @@ inline constexpr std::string_view kWholeGpus = "whole", kStaticLayouts = "static
 
 struct Savings {
   telemetry::Millis from = 0, to = 0;
-  int64_t gpus = 0;      // that existed in the time
-  double gpu_hours = 0;  // for which they did
+  double gpus = 0;       // mean number
+  double gpu_hours = 0;  // for which they were reported
   // As it was: pods that requested GPUs, those of them that ran, and how long all waited together.
   size_t pods = 0, started = 0;
   double waiting_hours = 0;
-  telemetry::Millis median_wait = 0, p95_wait = 0;  // of those that ran
+  telemetry::Millis median_wait = 0, p95_wait = 0;  // of those that started in the time
   size_t unknown_runs = 0;  // pods that never ran: their run times are drawn from similar pods
-  size_t left_out = 0;      // pods that were deleted before they ran, or that no GPU can serve
+  size_t left_out = 0;      // Past::left_out, and pods that no GPU can serve
   std::vector<Alternative> alternatives{};  // empty: there were no GPUs or no pods
 };
 
@@ -62,6 +64,8 @@ inline constexpr int64_t kMaxGrowth = 16;
 // Each replay draws the unknown run times from those of similar pods. All but the first one choose
 // the static layouts for a demand in which each pod has a random weight (Bayesian bootstrap, Rubin
 // 1981).
-Savings SavingsOf(const Past& past, const gpu::Catalogue& catalogue);
+// Error: kInvalid: the time has too many kinds of GPUs or requests, or it takes too long.
+Result<Savings> SavingsOf(const Past& past, const gpu::Catalogue& catalogue,
+                          FunctionRef<bool()> out_of_time);
 
 }  // namespace nos::telemetryserver

@@ -15,13 +15,18 @@ using Kind = DeviceRequest::Kind;
 class SavingsTest : public ::testing::Test {
  protected:
   void AddGpus(int count, const std::string& product = kA100) {
-    for (int i = 0; i < count; ++i) past_.gpus.push_back({product, 40'960, past_.from, kEndless});
+    for (int i = 0; i < count; ++i)
+      past_.gpus.push_back({product, 40'960, {{past_.from, kEndless}}});
   }
   // Pods that ran for an hour each from the beginning, without waiting.
   void AddPods(int count, const DeviceRequest& request) {
     for (int i = 0; i < count; ++i) past_.pods.push_back({{request}, 0, 0, 0, kHourLong});
   }
-  Savings Run() { return SavingsOf(past_, gpu::Catalogue::Builtin()); }
+  Savings Run() {
+    auto savings = SavingsOf(past_, gpu::Catalogue::Builtin(), [] { return false; });
+    EXPECT_TRUE(savings.ok()) << savings.status().ToString();
+    return savings.value_or(Savings());
+  }
 
   Past past_{.from = 0, .to = 10 * kHourLong};
 };
@@ -138,12 +143,63 @@ TEST_F(SavingsTest, NoGpusOrPodsHaveNoAlternatives) {
 }
 
 TEST_F(SavingsTest, GpuThatComesLaterServesLater) {
-  past_.gpus.push_back({kA100, 40'960, 2 * kHourLong, kEndless});
+  past_.gpus.push_back({kA100, 40'960, {{2 * kHourLong, kEndless}}});
   past_.pods.push_back({{{.kind = Kind::kGpu}}, 0, 0, 2 * kHourLong, 3 * kHourLong});
   const Savings savings = Run();
   EXPECT_EQ(savings.gpu_hours, 8);
   EXPECT_EQ(savings.alternatives[0].waiting_hours.middle, 2);
-  EXPECT_EQ(savings.alternatives[0].gpus.middle, 1);
+  EXPECT_DOUBLE_EQ(savings.gpus, 0.8);  // for 8 of 10 hours
+  EXPECT_DOUBLE_EQ(savings.alternatives[0].gpus.middle, 0.8);
+}
+
+TEST_F(SavingsTest, GpuThatGoesAndReturnsIsOne) {
+  past_.gpus.push_back({kA100, 40'960, {{0, kHourLong}, {2 * kHourLong, kEndless}}});
+  AddPods(1, {.kind = Kind::kGpu});
+  const Savings savings = Run();
+  EXPECT_DOUBLE_EQ(savings.gpus, 0.9);
+  EXPECT_DOUBLE_EQ(savings.alternatives[0].gpus.high, 0.9);
+}
+
+// A job of all GPUs, then small pods: whole GPUs serve both, so static layouts need no more.
+TEST_F(SavingsTest, StaticLayoutsMayBeWholeGpus) {
+  AddGpus(8);
+  past_.pods.push_back({{{.kind = Kind::kGpu, .count = 8}}, 0, 0, 0, kHourLong});
+  for (int i = 0; i < 4; ++i) {
+    past_.pods.push_back({{{.kind = Kind::kProfile, .profile = "1g.5gb"}},
+                          0,
+                          3 * kHourLong,
+                          3 * kHourLong,
+                          9 * kHourLong});
+  }
+  for (const Alternative& alternative : Run().alternatives) {
+    EXPECT_EQ(alternative.waiting_hours.high, 0) << alternative.name;
+    EXPECT_EQ(alternative.gpus.high, 8) << alternative.name;
+  }
+}
+
+TEST_F(SavingsTest, AddedGpusAreCountedOneByOne) {
+  AddGpus(400);
+  AddPods(401, {.kind = Kind::kGpu});
+  EXPECT_EQ(Run().alternatives[0].gpus.high, 401);
+}
+
+TEST_F(SavingsTest, RunningPodsGoBeforePendingOnesOfHigherPriority) {
+  AddGpus(1);
+  past_.pods.push_back({{{.kind = Kind::kGpu}}, 0, 0, 0, 5 * kHourLong});
+  past_.pods.push_back({{{.kind = Kind::kGpu}}, 100, 0, 5 * kHourLong, kEndless});
+  EXPECT_DOUBLE_EQ(Run().alternatives[0].waiting_hours.middle, 5);
+}
+
+TEST_F(SavingsTest, StopsWhenTimeIsUpAndAtTooManyKinds) {
+  AddGpus(1);
+  AddPods(7, {.kind = Kind::kProfile, .profile = "1g.5gb"});
+  const auto stopped = SavingsOf(past_, gpu::Catalogue::Builtin(), [] { return true; });
+  EXPECT_EQ(stopped.status().code(), Code::kInvalid);
+  for (int gib = 1; gib < 100; ++gib) {
+    past_.gpus.push_back({"Odd 9000", int64_t{gib} * 1024, {{0, kEndless}}});
+  }
+  const auto kinds = SavingsOf(past_, gpu::Catalogue::Builtin(), [] { return false; });
+  EXPECT_EQ(kinds.status().code(), Code::kInvalid);
 }
 
 // Random pasts: results are the same each time, and no alternative starts more pods than there are.
@@ -177,9 +233,11 @@ TEST_F(SavingsTest, RandomPastsAreDeterministicAndBounded) {
       EXPECT_EQ(first.waiting_hours.middle, second.waiting_hours.middle);
       EXPECT_EQ(first.gpus.high, second.gpus.high);
       EXPECT_LE(first.started.high, static_cast<double>(one.pods));
+      EXPECT_GE(first.waiting_hours.low, 0);
       EXPECT_LE(first.gpus.low, first.gpus.middle);
       EXPECT_LE(first.gpus.middle, first.gpus.high);
     }
+    EXPECT_LE(one.alternatives[1].waiting_hours.high, one.alternatives[0].waiting_hours.high);
   }
 }
 

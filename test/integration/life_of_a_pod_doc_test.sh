@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every file that docs/life-of-a-pod.md names exists and defines the functions that the page names
 # with it, the page's totals are those of its rows, and it gives a reason for each file that the rows
-# return to. "The short way" has rows of its own, which the totals leave out.
+# return to. "The short way" has rows and totals of its own.
 #
 #   life_of_a_pod_doc_test.sh ROOT
 set -euo pipefail
@@ -66,6 +66,9 @@ grep -qF "$total" <<<"$text" || fail "the page should say: $total"
 while read -r count file; do
   grep -qE "$count (times )?to \`$file\`" <<<"$text" || fail "the page should say: $count to \`$file\`"
 done < <(sort <<<"$returns" | uniq -c | awk '$1 > 2')
+short_walk=$(cut -d' ' -f2 <<<"$short" | uniq)
+short_total="Its rows have $(cut -d/ -f1 <<<"$short_walk" | uniq | tail -n +2 | wc -l) changes of library and $(awk 'seen[$0]++' <<<"$short_walk" | wc -l) returns"
+grep -qF "$short_total" <<<"$text" || fail "the page should say: $short_total"
 # Each file that is returned to has a reason: the list names it, its end or its folder.
 reasons=$(sed -n '/^The returns are right/,/^## /p' "$page" | sed -n '/^- \*\*/,$p')
 while read -r file; do

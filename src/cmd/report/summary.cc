@@ -23,11 +23,10 @@ namespace {
 constexpr size_t kMaxTeams = 20;
 constexpr const char* kNotes =
     "Without repartitioning, the same pods wait in one queue on the same GPUs at the same times. "
-    "Starts cost no time there, CPU and memory of nodes never end, and the static layouts are "
-    "chosen "
-    "with knowledge of the demand, so savings are lower bounds. Ranges are those of several "
-    "replays, "
-    "with unknown run times drawn from similar pods.";
+    "An "
+    "estimate: starts cost no time there, CPU and memory of nodes never end, and nothing is "
+    "evicted. "
+    "Ranges are those of several replays, with unknown run times drawn from similar pods.";
 
 // Categories of cost, in the order in which people ask, as a part of all.
 constexpr std::array<std::pair<const char*, const char*>, 8> kUses = {{
@@ -119,10 +118,12 @@ std::string PeriodText(const Json& savings) {
 }
 
 std::string ServedText(const Json& savings) {
-  return fmt::format("{} of {} pods got GPUs, on {} GPUs in {} GPU hours",
+  const int64_t left_out = IntegerAt(savings, "left_out");
+  return fmt::format("{} of {} pods got GPUs: {} GPUs on average, {} GPU hours{}",
                      Grouped(IntegerAt(savings, "started")), Grouped(IntegerAt(savings, "pods")),
-                     Grouped(IntegerAt(savings, "gpus")),
-                     NumberText(NumberAt(savings, "gpu_hours")));
+                     NumberText(NumberAt(savings, "gpus")),
+                     NumberText(NumberAt(savings, "gpu_hours")),
+                     left_out == 0 ? "" : fmt::format("; {} more left out", Grouped(left_out)));
 }
 
 std::string WaitedText(const Json& savings) {
@@ -143,6 +144,11 @@ std::string UsesText(const Json& cost) {
     const double share = 100 * static_cast<double>(*part) / static_cast<double>(*all);
     uses.push_back(share < 1 ? fmt::format("<1 % {}", label)
                              : fmt::format("{:.0f} % {}", share, label));
+  }
+  const auto unpriced = ParseMillionths(FindString(cost, "total", "unpriced_gpu_hours"));
+  if (unpriced && *unpriced > 0) {
+    uses.push_back(fmt::format("and {} GPU hours without a price",
+                               NumberText(static_cast<double>(*unpriced) / 1e6)));
   }
   return fmt::format("{} {}: {}", MoneyText(Find(cost, "total", "cost")),
                      FindString(cost, "currency"), Join(uses, ", "));
@@ -239,13 +245,15 @@ std::string TableHtml(const std::vector<Cells>& rows) {
   return html + "</table>\n";
 }
 
-// Words of `text` in lines of at most `width` characters.
-std::string Wrapped(std::string_view text, size_t width) {
+// Words of `text` in lines of at most `width` characters, all but the first one indented.
+std::string Wrapped(std::string_view text, size_t width, size_t indent = 0) {
   std::string lines, line;
   for (const std::string_view word : Split(text, ' ')) {
     if (!line.empty() && DisplayWidth(line) + 1 + DisplayWidth(word) > width) {
       lines += line + "\n";
-      line.clear();
+      line.assign(indent, ' ');
+      line += word;
+      continue;
     }
     line += (line.empty() ? "" : " ") + std::string(word);
   }
@@ -281,8 +289,10 @@ std::string ReportText(const ReportAnswers& answers, size_t width) {
   const Json& savings = answers.savings;
   const bool priced = HasPrices(answers.cost);
   std::string text;
+  const size_t wide = std::min<size_t>(width, 100);
   const auto add = [&](std::string_view name, const std::string& what) {
-    text += Truncate(Printable(fmt::format("{:<10} {}", name, what)), width) + "\n";
+    constexpr size_t kIndent = 11;
+    text += Wrapped(Printable(fmt::format("{:<10} {}", name, what)), wide, kIndent);
   };
   text += Truncate(Printable(PeriodText(savings)), width) + "\n\n";
   add("Served", ServedText(savings));
@@ -295,8 +305,7 @@ std::string ReportText(const ReportAnswers& answers, size_t width) {
     text += "No GPUs or no pods were reported in this time.\n";
     return text;
   }
-  text += TableText(AlternativeRows(savings), width) + "\n" +
-          Wrapped(kNotes, std::min<size_t>(width, 100));
+  text += TableText(AlternativeRows(savings), width) + "\n" + Wrapped(kNotes, wide);
   if (priced) text += "\n" + TableText(TeamRows(answers.cost), width);
   return text;
 }
@@ -325,7 +334,7 @@ std::string ReportHtml(const ReportAnswers& answers) {
                                  ? "GPUs would have been needed with whole GPUs, instead of "
                                  : "GPUs would have been needed with static layouts, instead of ";
     figure(NumberText(NumberAt(*Find(each, "gpus"), "middle")),
-           what + Grouped(IntegerAt(savings, "gpus")));
+           what + NumberText(NumberAt(savings, "gpus")));
   }
   body += "</div>\n<h2>The time</h2>\n<ul>\n";
   const auto item = [&](const std::string& text) {

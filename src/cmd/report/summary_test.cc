@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/table.h"
+#include "base/text.h"
+
 namespace nos::cmd {
 namespace {
 
@@ -25,6 +28,7 @@ Json SavingsAnswer() {
       {"waiting_hours", 312.4},
       {"median_wait_ms", 12'000},
       {"p95_wait_ms", 2'460'000},
+      {"left_out", 3},
       {"currency", "EUR"},
       {"cost", "40320.000000"},
       {"decisions",
@@ -76,7 +80,7 @@ TEST(ReportTest, TextSaysWhatHappenedAndWhatWasSaved) {
   EXPECT_EQ(ReportText(answers, 100),
             R"(prod, 2025-11-21T21:20Z to 2025-11-28T21:20Z
 
-Served     1,204 of 1,230 pods got GPUs, on 96 GPUs in 16,128 GPU hours
+Served     1,204 of 1,230 pods got GPUs: 96 GPUs on average, 16,128 GPU hours; 3 more left out
 Waited     312 h together; of the pods that started, half waited at most 12 s, 95 % at most 41 min
 Cost       400.00 EUR: 75 % used, 24 % held and idle, <1 % free
 Decided    220 repartitioning plans, 31 pods evicted for elastic quotas, 1 pod moved
@@ -87,15 +91,20 @@ WITHOUT         WAITING (h)          STARTED              GPUS NEEDED    SAVED (
 whole GPUs      9,120 (9,100–9,200)  801                  over 1,536     over 604,800
 static layouts  800 (640–1,100)      1,190 (1,180–1,195)  112 (104–121)  6,720 (3,360–10,500)
 
-Without repartitioning, the same pods wait in one queue on the same GPUs at the same times. Starts
-cost no time there, CPU and memory of nodes never end, and the static layouts are chosen with
-knowledge of the demand, so savings are lower bounds. Ranges are those of several replays, with
-unknown run times drawn from similar pods.
+Without repartitioning, the same pods wait in one queue on the same GPUs at the same times. An
+estimate: starts cost no time there, CPU and memory of nodes never end, and nothing is evicted.
+Ranges are those of several replays, with unknown run times drawn from similar pods.
 
 TEAM         COST (EUR)  USED    IDLE   BORROWED
 <b>team</b>  390.00      300.00  98.00  100.00
 (no pod)     10.00       300.00  98.00  0.0000
 )");
+}
+
+TEST(ReportTest, LinesFitNarrowTerminals) {
+  for (const std::string_view line : Split(ReportText({SavingsAnswer(), CostAnswer()}, 60), '\n')) {
+    EXPECT_LE(DisplayWidth(line), 60U) << line;
+  }
 }
 
 TEST(ReportTest, PageEscapesNames) {

@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "base/millis.h"
+#include "cluster/placeholder.h"
+#include "controllers/autoscaler/scaling_signal.h"
 #include "controllers/collector/jobs.h"
 #include "dra/context.h"
 #include "dra/device_counts.h"
@@ -173,6 +175,9 @@ JsonObject PodRecord(const cluster::Pod& pod, const dra::DeviceCounts& devices,
   record["started"] = pod.started ? ToMillis(*pod.started) : 0;
   record["finished"] = ToMillis(finished);
   if (pod.meta.deleted) record["ends"] = ToMillis(*pod.meta.deleted);
+  if (cluster::IsPlaceholder(pod) || pod.meta.labels.contains(std::string(kDemandOf))) {
+    record["placeholder"] = true;
+  }
   return record;
 }
 

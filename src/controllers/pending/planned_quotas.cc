@@ -33,7 +33,7 @@ const quota::ChargeRules* RulesOf(const cluster::Pod& pod,
 bool Gives(const cluster::NodeInfo& node, std::string_view resource) {
   return std::ranges::any_of(node.gpus.gpus, [&](const cluster::Gpu& gpu) {
     return gpu.model->FindProfile(resource) ||
-           (gpu.other != nullptr && gpu.other->FindProfile(resource));
+           (gpu.alternative != nullptr && gpu.alternative->FindProfile(resource));
   });
 }
 

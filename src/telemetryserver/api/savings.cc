@@ -2,6 +2,7 @@
 #include "telemetryserver/savings.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <string>
@@ -16,7 +17,11 @@ namespace {
 constexpr telemetry::Millis kFarAway = 9'999'999'999'999;
 constexpr telemetry::Millis kMaxTime = 92 * kDay;
 constexpr int kMaxPages = 100;  // of kMaxScanned reports of decisions
-constexpr const char* kBusy = "others look at past moments, too: come again in some seconds";
+// A client waits for 30 s.
+constexpr Duration kMaxReplay = std::chrono::seconds(15);
+constexpr std::array<std::string_view, 5> kTypes = {"plan", "preemption", "reclaim", "move",
+                                                    "scale"};
+constexpr const char* kBusy = "other readers compute savings: retry in some seconds";
 
 double Rounded(double value) { return std::round(value * 1000) / 1000; }
 
@@ -54,7 +59,9 @@ Result<std::map<std::string, Decisions>> CountDecisions(Archive& archive, int64_
   for (int page = 0; page < kMaxPages; ++page) {
     NOS_ASSIGN(const std::optional<EventPlace> next,
                archive.Scan(cluster, query, [&](Event& event) {
-                 Decisions& of = counts[std::string(FindString(event.body, "type"))];
+                 const std::string_view type = FindString(event.body, "type");
+                 const bool known = std::ranges::find(kTypes, type) != kTypes.end();
+                 Decisions& of = counts[known ? std::string(type) : "other"];
                  ++of.count;
                  const Json* victims = Find(event.body, "victims");
                  if (victims != nullptr && victims->is_array())
@@ -69,7 +76,7 @@ Result<std::map<std::string, Decisions>> CountDecisions(Archive& archive, int64_
 
 void AppendAlternative(const Alternative& alternative, const Savings& savings,
                        std::optional<Micros> bill, JsonText& json) {
-  const auto had = static_cast<double>(savings.gpus);
+  const double had = savings.gpus;
   const auto hours = [&](double with) { return savings.gpu_hours * (with / had - 1); };
   const Spread& gpus = alternative.gpus;
   json.Begin('{').Key("name").Text(alternative.name);
@@ -95,7 +102,7 @@ Api::Reply Api::Saved(const ApiCall& call) {
              call.Number("from", std::max<telemetry::Millis>(0, to - 7 * kDay), 0, kFarAway));
   if (from >= to) return Invalid("from lies after to");
   if (to - from > kMaxTime) return Invalid("at most 92 days at once");
-  const auto turn = pasts_.Begin();
+  const auto turn = savings_.Begin();
   if (turn == nullptr) return Status(Code::kUnavailable, kBusy);
   NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
   Archive& archive = parts_.recorder.archive();
@@ -106,8 +113,11 @@ Api::Reply Api::Saved(const ApiCall& call) {
   std::optional<Micros> bill;
   NOS_ASSIGN(const auto decisions, CountDecisions(archive, id, from, to));
   if (from < to) {
-    NOS_ASSIGN(const Past past, ReadPast(archive, id, parts_.catalogue, from, to));
-    savings = SavingsOf(past, parts_.catalogue);
+    NOS_ASSIGN(const Past past, ReadPast(archive, id, parts_.catalogue, {from, to}));
+    const SteadyClock steady;
+    const Time begun = steady.Now();
+    NOS_ASSIGN(savings, SavingsOf(past, parts_.catalogue,
+                                  [&] { return steady.Now() - begun > kMaxReplay; }));
     if (parts_.costs != nullptr && !parts_.costs->prices().rules.empty()) {
       NOS_ASSIGN(const Ledger ledger, parts_.costs->Between(call.cluster, from, to));
       if (ledger.total().unpriced == 0) bill = ledger.total().cost;
@@ -115,7 +125,10 @@ Api::Reply Api::Saved(const ApiCall& call) {
   }
   JsonText json;
   json.Begin('{').Key("cluster").Text(call.cluster).Key("from").Number(from).Key("to").Number(to);
-  json.Key("gpus").Number(savings.gpus).Key("gpu_hours").Number(Rounded(savings.gpu_hours));
+  json.Key("gpus")
+      .Number(Rounded(savings.gpus))
+      .Key("gpu_hours")
+      .Number(Rounded(savings.gpu_hours));
   json.Key("pods").Number(static_cast<int64_t>(savings.pods));
   json.Key("started").Number(static_cast<int64_t>(savings.started));
   json.Key("waiting_hours").Number(Rounded(savings.waiting_hours));

@@ -50,8 +50,10 @@ TEST_F(SavingsApiTest, SharedGpuSavesSixWholeOnes) {
   Report({1, 1, 7}, 0, 1);
   JsonArray records;
   for (int i = 0; i < 7; ++i) {
-    records.push_back(Pod(kStart, fmt::format("pod-{}", i), "running", kStart, kStart + 1'000));
+    records.push_back(
+        Pod(kStart + 1'000, fmt::format("pod-{}", i), "running", kStart, kStart + 1'000));
   }
+  clock_.Set(kStart + 1'000);
   Send(std::move(records));
   clock_.Set(kStart + 10 * kMinutes);
   const Json answer = Savings(kStart, kStart + 10 * kMinutes);
@@ -100,8 +102,46 @@ TEST_F(SavingsApiTest, GpusEndWithTheirNode) {
   clock_.Set(kStart + 60 * kMinutes);
   Send({Removal(kStart + 30 * kMinutes, "node", telemetry::NodeName(1))});
   const Json answer = Savings(kStart, kStart + 60 * kMinutes);
-  EXPECT_EQ(Number(answer, "gpus"), 2);
+  EXPECT_EQ(Number(answer, "gpus"), 1.5);
   EXPECT_NEAR(Number(answer, "gpu_hours"), 1.5, 0.001);
+}
+
+TEST_F(SavingsApiTest, PodsOfNodesThatReportNoGpuAreLeftOut) {
+  Report({1, 1, 7}, 0, 1);
+  Json elsewhere = Pod(kStart, "elsewhere", "running", kStart, kStart);
+  elsewhere.get_object()["node"] = "unmanaged";
+  Json placeholder = Pod(kStart, "placeholder", "running", kStart, kStart);
+  placeholder.get_object()["placeholder"] = true;
+  Send({Pod(kStart, "here", "running", kStart, kStart), elsewhere, placeholder,
+        Pod(kStart, "failed", "pending", kStart)});
+  clock_.Set(kStart + 10 * kMinutes);
+  Send({Pod(kStart + kMinutes, "failed", "failed", kStart)});
+  const Json answer = Savings(kStart, kStart + 10 * kMinutes);
+  EXPECT_EQ(Number(answer, "pods"), 1);
+  EXPECT_EQ(Number(answer, "left_out"), 2);  // a placeholder is no demand
+}
+
+// The agent reports for the first time when pods run already: its GPU was there.
+TEST_F(SavingsApiTest, GpuExistsFromItsFirstPodOn) {
+  Send({Pod(kStart, "pod", "running", kStart, kStart)});
+  clock_.Set(kStart + 30 * kMinutes);
+  Report({1, 1, 7}, 180, 1);
+  clock_.Set(kStart + 60 * kMinutes);
+  const Json answer = Savings(kStart, kStart + 60 * kMinutes);
+  EXPECT_NEAR(Number(answer, "gpu_hours"), 1, 0.001);
+}
+
+// A record may say that a pod ended before anything else happened.
+TEST_F(SavingsApiTest, TimesOutOfOrderCostNothing) {
+  Report({1, 1, 7}, 0, 1);
+  Send({Pod(kStart, "pod", "running", kStart, kStart), Pod(kStart, "later", "pending", kStart)});
+  clock_.Set(kStart + 60 * kMinutes);
+  Send({Pod(kStart + 20 * kMinutes, "pod", "succeeded", kStart, kStart, 1),
+        Pod(kStart + 20 * kMinutes, "later", "running", 9'000'000'000'000, 9'000'000'000'000)});
+  const Json answer = Savings(kStart + 10 * kMinutes, kStart + 60 * kMinutes);
+  for (const Json& each : Find(answer, "alternatives")->get_array()) {
+    EXPECT_GE(Number(*Find(each, "waiting_hours"), "low"), 0);
+  }
 }
 
 TEST_F(SavingsApiTest, DecisionsAreCountedOnce) {

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <compare>
 #include <functional>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -23,6 +23,7 @@ namespace {
 constexpr int64_t kMibPerGib = 1024;
 // Layouts are chosen for so many GPUs, and repeated for further ones.
 constexpr size_t kMaxChosen = 200;
+constexpr size_t kMaxTypes = 64, kMaxClasses = 1'000;
 
 int64_t GibOf(int64_t mib) { return (mib + kMibPerGib - 1) / kMibPerGib; }
 
@@ -82,29 +83,34 @@ class OpenDemand {
     double gib = 0;
     friend auto operator<=>(const Gain&, const Gain&) = default;
   };
-  explicit OpenDemand(std::vector<Need> needs) : needs_(std::move(needs)) {
+  explicit OpenDemand(std::vector<Need> needs, size_t devices)
+      : needs_(std::move(needs)), users_(devices) {
     has_some_.resize(needs_.size());
+    for (const bool exactly : {true, false}) {  // first those that a device fits exactly
+      for (size_t n = 0; n < needs_.size(); ++n) {
+        const auto& options = *needs_[n].options;
+        for (size_t i = 0; i < options.size(); ++i) {
+          if ((i == 0) == exactly) users_[options[i].device].push_back({n, exactly});
+        }
+      }
+    }
     Refill();
   }
 
   // What the layout serves. `take`: it is served from now on.
   Gain Serve(const StaticLayout& layout, bool take) {
     // A device that is larger than needed is worth a little less than one that fits.
-    constexpr std::array<double, 2> kWorth = {1, 0.99};
+    constexpr double kLarger = 0.99;
     std::vector<double> open = open_;
     Gain gain;
     for (const DeviceOption& device : layout.devices) {
       auto left = static_cast<double>(device.count);
-      for (const size_t rank : {size_t{0}, size_t{1}}) {  // first those that it fits exactly
-        for (size_t n = 0; n < needs_.size() && left > 0; ++n) {
-          const auto& options = *needs_[n].options;
-          const auto option = std::ranges::find(options, device.device, &DeviceOption::device);
-          if (option == options.end() || (rank == 0) != (option == options.begin())) continue;
-          const double used = std::min(left, open[n]);
-          open[n] -= used;
-          left -= used;
-          gain.gib += used * needs_[n].size * kWorth.at(rank);
-        }
+      for (const User& user : users_[device.device]) {
+        if (left <= 0) break;
+        const double used = std::min(left, open[user.need]);
+        open[user.need] -= used;
+        left -= used;
+        gain.gib += used * needs_[user.need].size * (user.exactly ? 1 : kLarger);
       }
     }
     for (size_t n = 0; n < needs_.size(); ++n) {
@@ -122,7 +128,13 @@ class OpenDemand {
   }
 
  private:
+  struct User {
+    size_t need = 0;
+    bool exactly = false;
+  };
+
   std::vector<Need> needs_;
+  std::vector<std::vector<User>> users_;  // by device
   std::vector<double> open_;
   std::vector<bool> has_some_;  // a layout serves at least one pod with the need
 };
@@ -144,11 +156,19 @@ size_t BestLayout(const std::vector<StaticLayout>& layouts, OpenDemand& open) {
 
 }  // namespace
 
-Devices::Devices(const Past& past, const gpu::Catalogue& catalogue)
-    : past_(past), catalogue_(catalogue) {
-  AddTypes();
-  AddClasses();
-  AddLayouts();
+Result<Devices> Devices::Make(const Past& past, const gpu::Catalogue& catalogue) {
+  Devices devices(past, catalogue);
+  devices.AddTypes();
+  std::set<Requests> classes;
+  for (const PastPod& pod : past.pods) classes.insert(pod.requests);
+  if (devices.types_.size() > kMaxTypes || classes.size() > kMaxClasses) {
+    return Invalid(fmt::format(
+        "that time has more than {} kinds of GPUs or {} kinds of requests: ask for a shorter time",
+        kMaxTypes, kMaxClasses));
+  }
+  devices.AddClasses();
+  devices.AddLayouts();
+  return devices;
 }
 
 void Devices::AddTypes() {
@@ -160,6 +180,22 @@ void Devices::AddTypes() {
     if (added) types_.push_back(type);
     type_of_.push_back(found->second);
   }
+  // Steps of the golden ratio through the GPUs by type: any number of them has the types in nearly
+  // the proportions of all.
+  std::vector<size_t> by_type(type_of_.size());
+  std::iota(by_type.begin(), by_type.end(), 0);
+  std::ranges::stable_sort(by_type, {}, [&](size_t gpu) { return SortKeyOf(gpu); });
+  const size_t count = by_type.size();
+  size_t step = std::max<size_t>(1, static_cast<size_t>(static_cast<double>(count) * 0.6180339887));
+  while (count > 0 && std::gcd(step, count) != 1) ++step;
+  for (size_t i = 0; i < count; ++i) order_.push_back(by_type[i * step % count]);
+}
+
+// Independent of names of nodes.
+std::tuple<std::string, int64_t, telemetry::Millis> Devices::SortKeyOf(size_t gpu) const {
+  const GpuType& type = types_[type_of_[gpu]];
+  return {type.model == nullptr ? std::string() : type.model->name(), type.gib,
+          past_.gpus[gpu].times.front().from};
 }
 
 void Devices::AddClasses() {
@@ -351,7 +387,7 @@ std::vector<StaticLayout> Devices::MigLayouts(size_t type) const {
 std::vector<size_t> Devices::ChooseLayouts(size_t gpus, const std::vector<double>& wanted) const {
   if (gpus == 0 || type_of_.empty()) return {};
   const size_t chosen = std::min(gpus, kMaxChosen);
-  const auto gpu_of = [&](size_t i) { return (i * gpus / chosen) % type_of_.size(); };
+  const auto gpu_of = [&](size_t i) { return PastOf(i * gpus / chosen); };
   double capacity = 0, demand = 0;
   for (size_t i = 0; i < chosen; ++i)
     capacity += static_cast<double>(types_[type_of_[gpu_of(i)]].gib);
@@ -373,7 +409,7 @@ std::vector<size_t> Devices::ChooseLayouts(size_t gpus, const std::vector<double
     need.wanted *= capacity / std::max(demand, 1e-9);
     need.wanted = std::max(need.wanted, static_cast<double>(need.options->front().count));
   }
-  OpenDemand open(std::move(needs));
+  OpenDemand open(std::move(needs), all_.size());
   std::vector<std::vector<size_t>> sample(types_.size());  // layouts by type
   for (size_t i = 0; i < chosen; ++i) {
     const size_t type = type_of_[gpu_of(i)];
@@ -383,7 +419,7 @@ std::vector<size_t> Devices::ChooseLayouts(size_t gpus, const std::vector<double
   }
   std::vector<size_t> used(types_.size()), all;
   for (size_t i = 0; i < gpus; ++i) {
-    const size_t type = type_of_[i % type_of_.size()];
+    const size_t type = type_of_[PastOf(i)];
     const auto& of_type = sample[type];
     all.push_back(of_type.empty() ? 0 : of_type[used[type]++ % of_type.size()]);
   }
@@ -393,11 +429,11 @@ std::vector<size_t> Devices::ChooseLayouts(size_t gpus, const std::vector<double
 std::vector<CapacityChange> Devices::Changes(const std::vector<size_t>& layouts) const {
   std::map<std::pair<telemetry::Millis, size_t>, int64_t> changes;
   for (size_t i = 0; i < layouts.size(); ++i) {
-    const size_t gpu = i % type_of_.size();
+    const size_t gpu = PastOf(i);
     for (const DeviceOption& device : layouts_[type_of_[gpu]][layouts[i]].devices) {
-      changes[{past_.gpus[gpu].from, device.device}] += device.count;
-      if (past_.gpus[gpu].to != kEndless) {
-        changes[{past_.gpus[gpu].to, device.device}] -= device.count;
+      for (const PastGpu::Presence& time : past_.gpus[gpu].times) {
+        changes[{time.from, device.device}] += device.count;
+        if (time.to != kEndless) changes[{time.to, device.device}] -= device.count;
       }
     }
   }

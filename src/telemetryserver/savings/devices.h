@@ -14,6 +14,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gpu/catalogue.h"
@@ -45,8 +46,8 @@ struct StaticLayout {
 
 class Devices {
  public:
-  // Both must outlive this object.
-  Devices(const Past& past, const gpu::Catalogue& catalogue);
+  // Both must outlive this object. Error: kInvalid: too many kinds of GPUs or of requests.
+  static Result<Devices> Make(const Past& past, const gpu::Catalogue& catalogue);
 
   // Class of each pod of the past.
   const std::vector<size_t>& class_of() const { return class_of_; }
@@ -55,12 +56,12 @@ class Devices {
   const std::vector<PodClass>& whole_classes() const { return whole_classes_; }
 
   // A layout for each of `gpus` GPUs, index in layouts() of its type: the division that serves most
-  // of `wanted`, the mean number of pods of each class at once. GPU i is like GPU i modulo the
-  // number of GPUs of the past.
+  // of `wanted`, the mean number of pods of each class at once. Further GPUs than there were are
+  // like these, in even proportions.
   std::vector<size_t> ChooseLayouts(size_t gpus, const std::vector<double>& wanted) const;
   std::vector<size_t> WholeLayouts(size_t gpus) const { return std::vector<size_t>(gpus, 0); }
   const std::vector<StaticLayout>& layouts(size_t gpu) const {
-    return layouts_[type_of_[gpu % type_of_.size()]];
+    return layouts_[type_of_[PastOf(gpu)]];
   }
   // When devices appear and disappear, in order of time.
   std::vector<CapacityChange> Changes(const std::vector<size_t>& layouts) const;
@@ -68,7 +69,11 @@ class Devices {
  private:
   using Requests = std::vector<DeviceRequest>;
 
+  Devices(const Past& past, const gpu::Catalogue& catalogue) : past_(past), catalogue_(catalogue) {}
+  // The GPU of the past that this GPU is like.
+  size_t PastOf(size_t gpu) const { return order_[gpu % order_.size()]; }
   void AddTypes();
+  std::tuple<std::string, int64_t, telemetry::Millis> SortKeyOf(size_t gpu) const;
   void AddClasses();
   void AddDevices(const std::map<Requests, size_t>& classes);
   void AddLayouts();
@@ -84,6 +89,7 @@ class Devices {
   const gpu::Catalogue& catalogue_;
   std::vector<GpuType> types_;
   std::vector<size_t> type_of_;  // of each GPU of the past
+  std::vector<size_t> order_;    // of the GPUs of the past, with the types spread evenly
   std::vector<Device> all_;
   std::map<Device, size_t> index_;
   std::vector<std::vector<StaticLayout>> layouts_;  // by type; the first one is "whole"

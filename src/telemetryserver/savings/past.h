@@ -1,6 +1,6 @@
 // Pods and GPUs of a cluster during a time, read from stored history.
 //
-//   NOS_ASSIGN(const Past past, ReadPast(archive, id, catalogue, from, to));
+//   NOS_ASSIGN(const Past past, ReadPast(archive, id, catalogue, {from, to}));
 //
 // Internal to this library.
 #pragma once
@@ -21,9 +21,9 @@ struct PastPod {
   // When it could first be scheduled: created, or its scheduling gates removed; `from` if it was
   // pending or ran then.
   telemetry::Millis asked = 0;
-  // When it got its GPUs; at most `asked` if it ran at the beginning, kEndless: not in this time.
+  // When it got its GPUs; before `asked` if it ran at the beginning, kEndless: not in this time.
   telemetry::Millis bound = kEndless;
-  telemetry::Millis ended = kEndless;  // kEndless: it still ran, or never did
+  telemetry::Millis ended = kEndless;  // not before `bound`; kEndless: it still ran, or never did
   // Run times of similar pods that ended. Only for pods that never ran.
   std::vector<telemetry::Millis> similar_runs{};
 
@@ -31,23 +31,31 @@ struct PastPod {
 };
 
 struct PastGpu {
+  struct Presence {
+    telemetry::Millis from = 0, to = kEndless;
+  };
   std::string product;
   int64_t memory_mib = 0;
-  telemetry::Millis from = 0, to = kEndless;  // it was reported
+  std::vector<Presence> times;  // when it was reported, in order; not empty
 };
 
 struct Past {
   telemetry::Millis from = 0, to = 0;
   std::vector<PastPod> pods{};
   std::vector<PastGpu> gpus{};
-  size_t left_out = 0;  // pods that were deleted before they ran, or whose devices are unknown
+  // Pods that ended before they ran, whose devices are unknown, or whose node reported no GPU.
+  size_t left_out = 0;
 };
 
-// Limit of pods: more are an error.
-inline constexpr size_t kMaxPastPods = 100'000;
+struct PastSpan {
+  telemetry::Millis from = 0, to = 0;
+};
 
-// Errors: see Archive; kInvalid: the time has more pods than the limit.
+// Limits: more are an error.
+inline constexpr size_t kMaxPastPods = 100'000, kMaxPastGpus = 50'000;
+
+// Errors: see Archive; kInvalid: the time has more pods or GPUs than the limits.
 Result<Past> ReadPast(Archive& archive, int64_t cluster, const gpu::Catalogue& catalogue,
-                      telemetry::Millis from, telemetry::Millis to);
+                      const PastSpan& span);
 
 }  // namespace nos::telemetryserver

@@ -21,6 +21,13 @@ class PodQueue {
       }
     }
     free_.resize(devices);
+    users_.resize(devices);
+    dirty_.resize(classes.size());
+    for (size_t c = 0; c < classes.size(); ++c) {
+      for (const auto& need : classes[c].needs) {
+        for (const DeviceOption& option : need) users_[option.device].push_back(c);
+      }
+    }
   }
 
   QueueResult Run(const std::vector<CapacityChange>& changes, const QueueTimes& times) {
@@ -33,22 +40,23 @@ class PodQueue {
                     running_.empty() ? kEndless : running_.top().first});
       if (at >= times.to) break;
       AdvanceTo(at);
-      if (result_.waited > times.most_waited) return result_;
+      if (result_.waited > times.max_waited) return result_;
       for (; next_change < changes.size() && changes[next_change].at <= at; ++next_change) {
         if (changes[next_change].device >= free_.size()) continue;  // no pod can use it
-        free_[changes[next_change].device] += changes[next_change].by;
+        Free(changes[next_change].device, changes[next_change].by);
       }
       while (!running_.empty() && running_.top().first <= at) {
         for (const DeviceOption& taken : taken_[running_.top().second]) {
-          free_[taken.device] += taken.count;
+          Free(taken.device, taken.count);
         }
         taken_.erase(running_.top().second);
         running_.pop();
       }
       for (; next_pod < pods_.size() && pods_[next_pod].asked <= at; ++next_pod) {
         const QueuedPod& pod = pods_[next_pod];
-        waiting_[pod.pod_class].emplace(-pod.priority, next_pod);
+        waiting_[pod.pod_class].emplace(!pod.ran, -pod.priority, next_pod);
         ++waiting_count_;
+        Mark(pod.pod_class);
       }
       StartPods();
     }
@@ -57,7 +65,19 @@ class PodQueue {
   }
 
  private:
-  using Place = std::pair<int64_t, size_t>;  // priority, negative, and index of the pod
+  using Place = std::tuple<bool, int64_t, size_t>;  // late, priority, negative, index of the pod
+
+  // A class is tried again only if a pod joined it or a device that it can use became free.
+  void Mark(size_t pod_class) {
+    if (dirty_[pod_class] || waiting_[pod_class].empty()) return;
+    dirty_[pod_class] = true;
+    marked_.push_back(pod_class);
+  }
+  void Free(size_t device, int64_t count) {
+    free_[device] += count;
+    if (count <= 0) return;
+    for (const size_t c : users_[device]) Mark(c);
+  }
 
   void AdvanceTo(telemetry::Millis at) {
     result_.waited += static_cast<telemetry::Millis>(waiting_count_) * (at - now_);
@@ -67,13 +87,15 @@ class PodQueue {
   // A class whose first pod does not fit has no other that fits now.
   void StartPods() {
     std::set<std::pair<Place, size_t>> first;
-    for (size_t c = 0; c < waiting_.size(); ++c) {
-      if (!waiting_[c].empty()) first.emplace(*waiting_[c].begin(), c);
+    for (const size_t c : marked_) {
+      dirty_[c] = false;
+      first.emplace(*waiting_[c].begin(), c);
     }
+    marked_.clear();
     while (!first.empty()) {
       const auto [place, c] = *first.begin();
       first.erase(first.begin());
-      if (!Start(place.second)) continue;
+      if (!Start(std::get<size_t>(place))) continue;
       waiting_[c].erase(waiting_[c].begin());
       --waiting_count_;
       if (!waiting_[c].empty()) first.emplace(*waiting_[c].begin(), c);
@@ -104,8 +126,11 @@ class PodQueue {
 
   const std::vector<QueuedPod>& pods_;
   const std::vector<PodClass>& classes_;
-  std::vector<int64_t> free_;             // by device; negative: taken away in use
-  std::vector<std::set<Place>> waiting_;  // by class
+  std::vector<int64_t> free_;               // by device; negative: taken away in use
+  std::vector<std::vector<size_t>> users_;  // classes by device
+  std::vector<std::set<Place>> waiting_;    // by class
+  std::vector<bool> dirty_;                 // by class: in marked_
+  std::vector<size_t> marked_;
   size_t waiting_count_ = 0;
   std::priority_queue<std::pair<telemetry::Millis, size_t>,
                       std::vector<std::pair<telemetry::Millis, size_t>>, std::greater<>>

@@ -3,9 +3,9 @@
 //   const QueueResult result = RunQueue(pods, classes, changes, {from, to});
 //   result.waited     // sum over all pods, until each started or the time ended
 //
-// By priority, then by time; a pod that does not fit lets later ones pass. Nothing is evicted. A
-// device that is taken away while it is in use is gone once its pod has ended. Starting costs no
-// time.
+// By priority, then by time; a pod that does not fit lets later ones pass. Nothing is evicted, so
+// pods that ran at the beginning go first. A device that is taken away while it is in use is gone
+// once its pod has ended. Starting costs no time.
 //
 // Pure. Internal to this library.
 #pragma once
@@ -34,7 +34,8 @@ struct QueuedPod {
   size_t pod_class = 0;
   int64_t priority = 0;
   telemetry::Millis asked = 0;
-  telemetry::Millis run = kEndless;
+  telemetry::Millis run = kEndless;  // not negative
+  bool ran = false;                  // at the beginning
 };
 
 struct CapacityChange {
@@ -46,7 +47,7 @@ struct CapacityChange {
 struct QueueTimes {
   telemetry::Millis from = 0, to = 0;
   // The run may stop once pods have waited for longer, and its result is incomplete.
-  telemetry::Millis most_waited = kEndless;
+  telemetry::Millis max_waited = kEndless;
 };
 
 struct QueueResult {

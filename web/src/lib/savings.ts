@@ -44,7 +44,7 @@ export function savingsRows(data: Savings): SavingsRow[] {
     };
   };
   return [
-    { name: "As it was", waiting: number(data.waiting_hours), started: whole.format(data.started), gpus: whole.format(data.gpus), saved: "", layouts: "" },
+    { name: "As it was", waiting: number(data.waiting_hours), started: whole.format(data.started), gpus: number(data.gpus), saved: "", layouts: "" },
     ...data.alternatives.map(row),
   ];
 }

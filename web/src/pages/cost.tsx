@@ -135,9 +135,8 @@ function Saved({ savings }: { savings: Resource<Savings> }): ReactNode {
                 </table>
               </div>
               <p className="muted small">
-                {data.pods.toLocaleString("en")} pods asked for GPUs; {waitsText(data)}. Both alternatives have what a real cluster lacks: starts cost no
-                time, CPU and memory never end, and static layouts are chosen with knowledge of the demand. So savings are lower bounds; ranges are those
-                of {data.replays} replays. <code>nos report</code> has the same for a mail.
+                {data.pods.toLocaleString("en")} pods asked for GPUs; {waitsText(data)}. An estimate: in both alternatives starts cost no time, CPU and
+                memory never end, and nothing is evicted; ranges are those of {data.replays} replays. <code>nos report</code> has the same for a mail.
               </p>
             </>
           )
