@@ -26,7 +26,7 @@ struct Draw {
 // Result of one replay of an alternative.
 struct Outcome {
   double waiting_hours = 0, started = 0;
-  double growth = 1;  // GPUs needed for each that there was
+  double gpus = 0;  // needed, on average
   bool enough = true;
 };
 
@@ -52,15 +52,8 @@ class Replays {
 
   Result<Savings> Run() {
     Savings savings{.from = past_.from, .to = past_.to};
-    for (const PastGpu& gpu : past_.gpus) {
-      for (const PastGpu::Presence& time : gpu.times) {
-        savings.gpu_hours +=
-            static_cast<double>(std::min(time.to, past_.to) - std::max(time.from, past_.from)) /
-            kMillisPerHour;
-      }
-    }
-    savings.gpus =
-        savings.gpu_hours / (static_cast<double>(past_.to - past_.from) / kMillisPerHour);
+    savings.gpus = devices_.MeanOf(past_.gpus.size());
+    savings.gpu_hours = savings.gpus * static_cast<double>(past_.to - past_.from) / kMillisPerHour;
     savings.pods = order_.size();
     savings.left_out = past_.left_out + past_.pods.size() - order_.size();
     std::vector<telemetry::Millis> waits;
@@ -76,7 +69,7 @@ class Replays {
       savings.p95_wait = waits[waits.size() * 95 / 100];
     }
     savings.waiting_hours = static_cast<double>(waited_) / kMillisPerHour;
-    if (order_.empty() || past_.gpus.empty()) return savings;
+    if (order_.empty() || savings.gpu_hours <= 0) return savings;
     for (const std::string_view name : {kWholeGpus, kStaticLayouts}) {
       savings.alternatives.push_back(Replay(name, savings.gpus));
     }
@@ -122,8 +115,10 @@ class Replays {
                   const Draw& draw, telemetry::Millis max_waited) {
     stopped_ = stopped_ || out_of_time_();
     if (stopped_) return {};
-    return RunQueue(draw.pods, classes, devices_.Changes(layouts),
-                    {past_.from, past_.to, max_waited});
+    QueueResult result = RunQueue(draw.pods, classes, devices_.Changes(layouts),
+                                  {past_.from, past_.to, max_waited}, out_of_time_);
+    stopped_ = result.stopped;
+    return result;
   }
 
   // Of the static layouts, whole GPUs are one choice too: the one with less waiting counts.
@@ -135,7 +130,7 @@ class Replays {
         name == kWholeGpus ? whole : devices_.ChooseLayouts(gpus, draw.wanted);
     const auto& classes = name == kWholeGpus ? devices_.whole_classes() : devices_.static_classes();
     QueueResult result = Run(classes, chosen, draw, max_waited);
-    if (result.waited > 0 && name != kWholeGpus) {
+    if (result.waited > (max_waited == kEndless ? 0 : max_waited) && name != kWholeGpus) {
       const QueueResult other = Run(devices_.whole_classes(), whole, draw, result.waited);
       if (other.waited < result.waited) {
         result = other;
@@ -159,7 +154,7 @@ class Replays {
       const Outcome outcome = RunOne(name, draw, layouts);
       waiting.push_back(outcome.waiting_hours);
       started.push_back(outcome.started);
-      gpus.push_back(outcome.growth * mean);
+      gpus.push_back(std::max(mean, outcome.gpus));
       alternative.enough = alternative.enough && outcome.enough;
       if (number == 0) alternative.layouts = LayoutNames(layouts);
     }
@@ -174,7 +169,7 @@ class Replays {
     const size_t had = past_.gpus.size();
     const QueueResult same = Queue(name, had, draw, kEndless, &layouts);
     Outcome outcome{static_cast<double>(same.waited) / kMillisPerHour,
-                    static_cast<double>(same.started), 1};
+                    static_cast<double>(same.started), devices_.MeanOf(had)};
     if (same.waited <= waited_) return outcome;
     const auto suffices = [&](size_t gpus) {
       return Queue(name, gpus, draw, waited_, nullptr).waited <= waited_;
@@ -184,7 +179,7 @@ class Replays {
       few = many;
       many *= 2;
       if (many > had * kMaxGrowth) {
-        outcome.growth = static_cast<double>(kMaxGrowth);
+        outcome.gpus = devices_.MeanOf(few);
         outcome.enough = false;
         return outcome;
       }
@@ -193,7 +188,7 @@ class Replays {
       const size_t middle = std::midpoint(few, many);
       (suffices(middle) ? many : few) = middle;
     }
-    outcome.growth = static_cast<double>(many) / static_cast<double>(had);
+    outcome.gpus = devices_.MeanOf(many);
     return outcome;
   }
 

@@ -140,6 +140,9 @@ TEST_F(SavingsTest, NoGpusOrPodsHaveNoAlternatives) {
   EXPECT_TRUE(Run().alternatives.empty());
   AddGpus(1);
   EXPECT_TRUE(Run().alternatives.empty());
+  past_.gpus = {{kA100, 40'960, {{past_.to, kEndless}}}};  // it comes too late
+  AddPods(1, {.kind = Kind::kGpu});
+  EXPECT_TRUE(Run().alternatives.empty());
 }
 
 TEST_F(SavingsTest, GpuThatComesLaterServesLater) {
@@ -175,6 +178,19 @@ TEST_F(SavingsTest, StaticLayoutsMayBeWholeGpus) {
     EXPECT_EQ(alternative.waiting_hours.high, 0) << alternative.name;
     EXPECT_EQ(alternative.gpus.high, 8) << alternative.name;
   }
+}
+
+// One GPU for all of the time and many for minutes, and demand for one more of the first kind.
+TEST_F(SavingsTest, AddedGpusCountForAsLongAsThoseThatTheyAreLike) {
+  AddGpus(1);
+  for (int i = 0; i < 30; ++i) {
+    past_.gpus.push_back({kA100, 40'960, {{i * kHourLong / 6, (i + 1) * kHourLong / 6}}});
+  }
+  past_.pods.push_back({{{.kind = Kind::kGpu}}, 0, 0, 0, kEndless});
+  past_.pods.push_back({{{.kind = Kind::kGpu}}, 0, 9 * kHourLong, 9 * kHourLong, kEndless});
+  const Savings savings = Run();
+  EXPECT_DOUBLE_EQ(savings.gpus, 1.5);
+  EXPECT_DOUBLE_EQ(savings.alternatives[0].gpus.low, 2.5);
 }
 
 TEST_F(SavingsTest, AddedGpusAreCountedOneByOne) {

@@ -196,7 +196,7 @@ std::vector<Cells> AlternativeRows(const Json& savings) {
   std::vector<Cells> rows = {
       {"WITHOUT", "WAITING (h)", "STARTED", "GPUS NEEDED", fmt::format("SAVED ({})", unit)}};
   rows.push_back({"(as it was)", NumberText(NumberAt(savings, "waiting_hours")),
-                  Grouped(IntegerAt(savings, "started")), Grouped(IntegerAt(savings, "gpus")),
+                  Grouped(IntegerAt(savings, "started")), NumberText(NumberAt(savings, "gpus")),
                   "-"});
   for (const Json& each : Find(savings, "alternatives")->get_array()) {
     const Json* enough = Find(each, "enough");

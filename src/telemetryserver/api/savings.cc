@@ -104,6 +104,8 @@ Api::Reply Api::Saved(const ApiCall& call) {
   if (to - from > kMaxTime) return Invalid("at most 92 days at once");
   const auto turn = savings_.Begin();
   if (turn == nullptr) return Status(Code::kUnavailable, kBusy);
+  const SteadyClock steady;
+  const Time begun = steady.Now();
   NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
   Archive& archive = parts_.recorder.archive();
   NOS_ASSIGN(const auto begin, archive.Begin(id));
@@ -114,8 +116,6 @@ Api::Reply Api::Saved(const ApiCall& call) {
   NOS_ASSIGN(const auto decisions, CountDecisions(archive, id, from, to));
   if (from < to) {
     NOS_ASSIGN(const Past past, ReadPast(archive, id, parts_.catalogue, {from, to}));
-    const SteadyClock steady;
-    const Time begun = steady.Now();
     NOS_ASSIGN(savings, SavingsOf(past, parts_.catalogue,
                                   [&] { return steady.Now() - begun > kMaxReplay; }));
     if (parts_.costs != nullptr && !parts_.costs->prices().rules.empty()) {

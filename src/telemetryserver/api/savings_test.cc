@@ -131,6 +131,28 @@ TEST_F(SavingsApiTest, GpuExistsFromItsFirstPodOn) {
   EXPECT_NEAR(Number(answer, "gpu_hours"), 1, 0.001);
 }
 
+// The agent of a node that returns reports before the operator has seen the node, and then the
+// same.
+TEST_F(SavingsApiTest, NodeThatReturnsHasItsGpusAgain) {
+  const auto node = [](telemetry::Millis at) {
+    return Json({{"kind", "node"}, {"at", at}, {"node", telemetry::NodeName(0)}, {"ready", true}});
+  };
+  Report({1, 1, 7}, 0, 1);
+  Send({node(kStart)});
+  clock_.Set(kStart + 60 * kMinutes);
+  Send({Removal(kStart + 10 * kMinutes, "node", telemetry::NodeName(0))});
+  Report({1, 1, 7}, 90, 1);  // after 15 minutes
+  clock_.Set(kStart + 60 * kMinutes);
+  Send({node(kStart + 20 * kMinutes)});
+  Report({1, 1, 7}, 180, 1);
+  clock_.Set(kStart + 60 * kMinutes);
+  Send({Pod(kStart + 30 * kMinutes, "pod", "running", kStart, kStart + 30 * kMinutes)});
+  const Json answer = Savings(kStart, kStart + 60 * kMinutes);
+  EXPECT_EQ(Number(answer, "pods"), 1);
+  EXPECT_GE(Number(answer, "gpus"), 0.8);
+  EXPECT_LE(Number(answer, "gpus"), 0.95);
+}
+
 // A record may say that a pod ended before anything else happened.
 TEST_F(SavingsApiTest, TimesOutOfOrderCostNothing) {
   Report({1, 1, 7}, 0, 1);

@@ -24,6 +24,7 @@ constexpr int64_t kMibPerGib = 1024;
 // Layouts are chosen for so many GPUs, and repeated for further ones.
 constexpr size_t kMaxChosen = 200;
 constexpr size_t kMaxTypes = 64, kMaxClasses = 1'000;
+constexpr size_t kMaxOptions = 500'000;  // of all classes: 8 MB
 
 int64_t GibOf(int64_t mib) { return (mib + kMibPerGib - 1) / kMibPerGib; }
 
@@ -166,7 +167,7 @@ Result<Devices> Devices::Make(const Past& past, const gpu::Catalogue& catalogue)
         "that time has more than {} kinds of GPUs or {} kinds of requests: ask for a shorter time",
         kMaxTypes, kMaxClasses));
   }
-  devices.AddClasses();
+  NOS_RETURN_IF_ERROR(devices.AddClasses());
   devices.AddLayouts();
   return devices;
 }
@@ -194,11 +195,24 @@ void Devices::AddTypes() {
 // Independent of names of nodes.
 std::tuple<std::string, int64_t, telemetry::Millis> Devices::SortKeyOf(size_t gpu) const {
   const GpuType& type = types_[type_of_[gpu]];
-  return {type.model == nullptr ? std::string() : type.model->name(), type.gib,
-          past_.gpus[gpu].times.front().from};
+  return {type.model == nullptr ? std::string() : type.model->name(), type.gib, -PresenceOf(gpu)};
 }
 
-void Devices::AddClasses() {
+telemetry::Millis Devices::PresenceOf(size_t gpu) const {
+  telemetry::Millis sum = 0;
+  for (const PastGpu::Presence& time : past_.gpus[gpu].times) {
+    sum += std::min(time.to, past_.to) - std::max(time.from, past_.from);
+  }
+  return sum;
+}
+
+double Devices::MeanOf(size_t gpus) const {
+  telemetry::Millis sum = 0;
+  for (size_t i = 0; i < gpus; ++i) sum += PresenceOf(PastOf(i));
+  return static_cast<double>(sum) / static_cast<double>(past_.to - past_.from);
+}
+
+Status Devices::AddClasses() {
   std::map<Requests, size_t> classes;
   for (const PastPod& pod : past_.pods) {
     class_of_.push_back(classes.try_emplace(pod.requests, classes.size()).first->second);
@@ -206,18 +220,24 @@ void Devices::AddClasses() {
   AddDevices(classes);
   static_classes_.resize(classes.size());
   whole_classes_.resize(classes.size());
+  size_t options = 0;
   for (const auto& [requests, id] : classes) {
     bool served = true;
     PodClass of;
     for (const DeviceRequest& request : requests) {
       of.needs.push_back(OptionsOf(request));
       served = served && !of.needs.back().empty();
+      options += of.needs.back().size();
+    }
+    if (options > kMaxOptions) {
+      return Invalid("that time has too many kinds of requests and GPUs: ask for a shorter time");
     }
     if (served) static_classes_[id] = std::move(of);
-    if (auto options = WholeOptionsOf(requests); !options.empty()) {
-      whole_classes_[id].needs.push_back(std::move(options));
+    if (auto whole = WholeOptionsOf(requests); !whole.empty()) {
+      whole_classes_[id].needs.push_back(std::move(whole));
     }
   }
+  return Status::Ok();
 }
 
 size_t Devices::DeviceOf(const Device& device) {

@@ -48,6 +48,8 @@ class Devices {
  public:
   // Both must outlive this object. Error: kInvalid: too many kinds of GPUs or of requests.
   static Result<Devices> Make(const Past& past, const gpu::Catalogue& catalogue);
+  // Mean number over the time, if there are `gpus` GPUs (ChooseLayouts).
+  double MeanOf(size_t gpus) const;
 
   // Class of each pod of the past.
   const std::vector<size_t>& class_of() const { return class_of_; }
@@ -73,8 +75,10 @@ class Devices {
   // The GPU of the past that this GPU is like.
   size_t PastOf(size_t gpu) const { return order_[gpu % order_.size()]; }
   void AddTypes();
+  telemetry::Millis PresenceOf(size_t gpu) const;  // of a GPU of the past, in the time
   std::tuple<std::string, int64_t, telemetry::Millis> SortKeyOf(size_t gpu) const;
-  void AddClasses();
+  // Error: kInvalid: the requests can be served in too many ways.
+  Status AddClasses();
   void AddDevices(const std::map<Requests, size_t>& classes);
   void AddLayouts();
   std::vector<StaticLayout> MigLayouts(size_t type) const;

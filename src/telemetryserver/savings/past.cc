@@ -71,7 +71,8 @@ class PastReader {
     if (!record.ok()) return;
     state_.Apply(*record, kServer);
     if (event.kind == "pod") return LookAtPod(event.object, event.at);
-    if (event.kind == "layout") return LookAtNode(event.object, event.at);
+    // A node that returns has its last layout again from its record on.
+    if (event.kind == "layout" || event.kind == "node") return LookAtNode(event.object, event.at);
     if (event.kind != "removed") return;
     if (const auto uid = After(event.object, "pod/"); !uid.empty()) {
       Remove(std::string(uid), event.at);
@@ -110,10 +111,10 @@ class PastReader {
     if (bound && !past.ran()) {
       past.bound = pod.scheduled > 0 ? std::min(pod.scheduled, at) : at;
       past.asked = std::min(past.asked, std::max(past.bound, past_.from));
-      seen->second.node = pod.node;
       telemetry::Millis& first = bound_on_.try_emplace(pod.node, past.bound).first->second;
       first = std::min(first, past.bound);
     }
+    if (!pod.node.empty()) seen->second.node = pod.node;
     if (!HasEnded(pod)) return;
     seen->second.over = true;
     if (past.ran() && past.ended == kEndless) {
@@ -160,7 +161,9 @@ class PastReader {
       found->second.gpu = past_.gpus.size();
       past_.gpus.push_back({gpu.product, gpu.memory, {}});
     }
-    if (found->second.nodes.empty()) past_.gpus[found->second.gpu].times.push_back({at, kEndless});
+    auto& times = past_.gpus[found->second.gpu].times;
+    if (!times.empty()) at = std::max(at, times.back().to);  // it was elsewhere until then
+    if (found->second.nodes.empty()) times.push_back({at, kEndless});
     found->second.nodes.insert(node);
   }
 

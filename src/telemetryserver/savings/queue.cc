@@ -12,8 +12,9 @@ namespace {
 
 class PodQueue {
  public:
-  PodQueue(const std::vector<QueuedPod>& pods, const std::vector<PodClass>& classes)
-      : pods_(pods), classes_(classes), waiting_(classes.size()) {
+  PodQueue(const std::vector<QueuedPod>& pods, const std::vector<PodClass>& classes,
+           FunctionRef<bool()> out_of_time)
+      : pods_(pods), classes_(classes), out_of_time_(out_of_time), waiting_(classes.size()) {
     size_t devices = 0;
     for (const PodClass& each : classes) {
       for (const auto& need : each.needs) {
@@ -39,6 +40,11 @@ class PodQueue {
                     next_change < changes.size() ? changes[next_change].at : kEndless,
                     running_.empty() ? kEndless : running_.top().first});
       if (at >= times.to) break;
+      constexpr size_t kOften = 256;
+      if (++rounds_ % kOften == 0 && out_of_time_()) {
+        result_.stopped = true;
+        return result_;
+      }
       AdvanceTo(at);
       if (result_.waited > times.max_waited) return result_;
       for (; next_change < changes.size() && changes[next_change].at <= at; ++next_change) {
@@ -126,6 +132,8 @@ class PodQueue {
 
   const std::vector<QueuedPod>& pods_;
   const std::vector<PodClass>& classes_;
+  const FunctionRef<bool()> out_of_time_;
+  size_t rounds_ = 0;
   std::vector<int64_t> free_;               // by device; negative: taken away in use
   std::vector<std::vector<size_t>> users_;  // classes by device
   std::vector<std::set<Place>> waiting_;    // by class
@@ -143,8 +151,9 @@ class PodQueue {
 }  // namespace
 
 QueueResult RunQueue(const std::vector<QueuedPod>& pods, const std::vector<PodClass>& classes,
-                     const std::vector<CapacityChange>& changes, const QueueTimes& times) {
-  return PodQueue(pods, classes).Run(changes, times);
+                     const std::vector<CapacityChange>& changes, const QueueTimes& times,
+                     FunctionRef<bool()> out_of_time) {
+  return PodQueue(pods, classes, out_of_time).Run(changes, times);
 }
 
 }  // namespace nos::telemetryserver

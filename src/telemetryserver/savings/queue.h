@@ -1,19 +1,20 @@
 // Lets pods wait for devices in one queue, as a cluster without repartitioning would serve them.
 //
-//   const QueueResult result = RunQueue(pods, classes, changes, {from, to});
+//   const QueueResult result = RunQueue(pods, classes, changes, {from, to}, out_of_time);
 //   result.waited     // sum over all pods, until each started or the time ended
 //
 // By priority, then by time; a pod that does not fit lets later ones pass. Nothing is evicted, so
 // pods that ran at the beginning go first. A device that is taken away while it is in use is gone
 // once its pod has ended. Starting costs no time.
 //
-// Pure. Internal to this library.
+// Pure, except for `out_of_time`. Internal to this library.
 #pragma once
 
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "telemetryserver/savings/past.h"
 
 namespace nos::telemetryserver {
@@ -53,10 +54,12 @@ struct QueueTimes {
 struct QueueResult {
   telemetry::Millis waited = 0;
   size_t started = 0;
+  bool stopped = false;  // out of time: the others are not known
 };
 
 // REQUIRES: pods and changes are in order of time.
 QueueResult RunQueue(const std::vector<QueuedPod>& pods, const std::vector<PodClass>& classes,
-                     const std::vector<CapacityChange>& changes, const QueueTimes& times);
+                     const std::vector<CapacityChange>& changes, const QueueTimes& times,
+                     FunctionRef<bool()> out_of_time);
 
 }  // namespace nos::telemetryserver
