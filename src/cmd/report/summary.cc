@@ -270,7 +270,7 @@ bool IsArray(const Json* value) { return value != nullptr && value->is_array(); 
 }  // namespace
 
 Status CheckAnswers(const ReportAnswers& answers) {
-  const Status other = Invalid("the server is not a nos telemetry server of this version");
+  Status other = Invalid("the server is not a nos telemetry server of this version");
   const Json *decisions = Find(answers.savings, "decisions"),
              *alternatives = Find(answers.savings, "alternatives");
   if (!IsArray(decisions) || !IsArray(alternatives)) return other;
