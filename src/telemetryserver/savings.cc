@@ -121,7 +121,7 @@ class Replays {
     return result;
   }
 
-  // Of the static layouts, whole GPUs are one choice too: the one with less waiting counts.
+  // Whole GPUs are static layouts too: the choice with less waiting counts.
   // `layouts`: set to those, if not null.
   QueueResult Queue(std::string_view name, size_t gpus, const Draw& draw,
                     telemetry::Millis max_waited, std::vector<size_t>* layouts) {

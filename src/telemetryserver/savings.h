@@ -1,5 +1,5 @@
-// What repartitioning was worth: the pods of a past time in one queue on GPUs that are never
-// repartitioned.
+// Estimates what repartitioning was worth: puts the pods of a past time into one queue on GPUs that
+// are never repartitioned.
 //
 //   NOS_ASSIGN(const Savings savings, SavingsOf(past, catalogue, out_of_time));
 //   savings.alternatives[0].gpus.middle   // GPUs that whole-GPU scheduling would have needed
@@ -40,7 +40,7 @@ struct Alternative {
   Spread gpus{};
   // False: not even kMaxGrowth times the GPUs suffice, and `gpus` is that limit.
   bool enough = true;
-  // Of the static layouts on the same GPUs, chosen for all pods: number of GPUs by layout.
+  // Number of the same GPUs by layout, as chosen for all pods.
   std::vector<std::pair<std::string, int64_t>> layouts{};
 };
 inline constexpr std::string_view kWholeGpus = "whole", kStaticLayouts = "static";
@@ -49,7 +49,7 @@ struct Savings {
   telemetry::Millis from = 0, to = 0;
   double gpus = 0;       // mean number
   double gpu_hours = 0;  // for which they were reported
-  // As it was: pods that requested GPUs, those of them that ran, and how long all waited together.
+  // Measured: pods that requested GPUs, those of them that ran, and the sum of all waiting.
   size_t pods = 0, started = 0;
   double waiting_hours = 0;
   telemetry::Millis median_wait = 0, p95_wait = 0;  // of those that started in the time

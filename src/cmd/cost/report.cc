@@ -23,14 +23,6 @@ std::optional<int64_t> AmountOf(const Json* amount) {
   return ParseMillionths(View(amount->get_string()));
 }
 
-std::string Grouped(int64_t whole) {
-  std::string text = fmt::to_string(whole);
-  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) {
-    text.insert(static_cast<size_t>(at), ",");
-  }
-  return text;
-}
-
 std::string HoursText(const Json* amount) {
   const auto hours = AmountOf(amount);
   return hours ? fmt::format("{}.{:02}", Grouped(*hours / kMillion), *hours % kMillion / 10'000)
@@ -87,6 +79,14 @@ std::vector<std::string> HeaderOf(const Json& answer, bool wide) {
 }
 
 }  // namespace
+
+std::string Grouped(int64_t number) {
+  std::string text = fmt::to_string(number);
+  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<size_t>(at), ",");
+  }
+  return text;
+}
 
 std::string MoneyText(const Json* amount) {
   const auto micros = AmountOf(amount);

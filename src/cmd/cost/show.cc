@@ -9,7 +9,6 @@
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/cost/report.h"
-#include "cmd/query/history_report.h"
 #include "cmd/query/telemetry_client.h"
 #include "cmd/terminal.h"
 #include "codec/yaml.h"
@@ -19,7 +18,8 @@ namespace {
 
 struct CostFlags {
   TelemetryFlags telemetry;
-  std::string since = "24h", from, to = "now", month, by = "namespace", sort = "cost", ns;
+  TimeFlags time{.since = "24h"};
+  std::string month, by = "namespace", sort = "cost", ns;
   std::string output = "table";
   int64_t limit = 100;
 };
@@ -30,22 +30,6 @@ constexpr const char* kNoPrices =
     "values of the chart, or cost in the server's configuration; for example --set "
     "telemetry.cost.currency=EUR --set 'telemetry.cost.prices[0].pricePerGpuHour=2.50' "
     "(docs/cost.md)";
-
-struct Span {
-  int64_t from = 0, to = 0;
-};
-
-Result<Span> SpanOf(TelemetryClient& client, const CostFlags& flags) {
-  NOS_ASSIGN(const Json session, client.Get("session"));
-  const Json* now = Find(session, "now");
-  if (now == nullptr || !now->is_int64())
-    return Invalid("the server is not a nos telemetry server");
-  const int64_t at = now->get_int64();
-  NOS_ASSIGN(const int64_t from, ParseMoment(flags.from.empty() ? flags.since : flags.from, at));
-  NOS_ASSIGN(const int64_t to, ParseMoment(flags.to, at));
-  if (from >= to) return Invalid("--from is after --to");
-  return Span{from, to};
-}
 
 // The answer of GET cost-forecast.
 Result<Json> ForecastOf(TelemetryClient& client, const CostFlags& flags) {
@@ -62,7 +46,7 @@ Result<Json> ForecastOf(TelemetryClient& client, const CostFlags& flags) {
   return get(before);
 }
 
-Result<Span> SpanOf(const Json& forecast) {
+Result<TimeRange> RangeOf(const Json& forecast) {
   const Json *from = Find(forecast, "from"), *to = Find(forecast, "to"),
              *now = Find(forecast, "now");
   for (const Json* each : {from, to, now}) {
@@ -70,10 +54,10 @@ Result<Span> SpanOf(const Json& forecast) {
       return Invalid("the server is not a nos telemetry server of this version");
     }
   }
-  return Span{from->get_int64(), std::min(to->get_int64(), now->get_int64())};
+  return TimeRange{from->get_int64(), std::min(to->get_int64(), now->get_int64())};
 }
 
-Query QueryOf(const Span& span, const CostFlags& flags) {
+Query QueryOf(const TimeRange& span, const CostFlags& flags) {
   Query query = {{"from", std::to_string(span.from)},
                  {"to", std::to_string(span.to)},
                  {"by", flags.by},
@@ -101,16 +85,16 @@ Status Print(Json answer, const Json& forecast, const CostFlags& flags) {
   return Status::Ok();
 }
 
-// Times are relative to the server's clock, because records carry it.
 Status Run(const CostFlags& flags) {
   NOS_ASSIGN(TelemetryClient client, TelemetryClient::For(flags.telemetry));
   Json forecast;
-  Span span;
+  TimeRange span;
   if (flags.month.empty()) {
-    NOS_ASSIGN(span, SpanOf(client, flags));
+    NOS_ASSIGN(const int64_t now, client.Now());
+    NOS_ASSIGN(span, RangeOf(flags.time, now));
   } else {
     NOS_ASSIGN(forecast, ForecastOf(client, flags));
-    NOS_ASSIGN(span, SpanOf(forecast));
+    NOS_ASSIGN(span, RangeOf(forecast));
   }
   Query query = QueryOf(span, flags);
   if (flags.output == "csv") {
@@ -132,11 +116,7 @@ void AddCostCommand(CLI::App& root, Chosen& chosen) {
   const auto text = [&](const char* name, std::string& value, const char* help, const char* about) {
     return command->add_option(name, value, help)->option_text(about);
   };
-  text("--since", flags->since, "Start of the time range, as time before now", "DURATION [24h]");
-  text("--from", flags->from,
-       "Start of the time range: 2026-01-02T03:04:05Z, or a duration before now", "TIME")
-      ->excludes("--since");
-  text("--to", flags->to, "End of the time range", "TIME [now]");
+  AddTimeFlags(*command, flags->time);
   text("--month", flags->month,
        "A calendar month in UTC: this, last or 2026-11; with a forecast while it lasts", "MONTH")
       ->excludes("--since")

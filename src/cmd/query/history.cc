@@ -20,7 +20,8 @@ constexpr int kMaxPages = 100;
 
 struct HistoryFlags {
   TelemetryFlags telemetry;
-  std::string since = "1h", from, to = "now", at, ns, node, output = "table";
+  TimeFlags time{.since = "1h"};
+  std::string at, ns, node, output = "table";
   int64_t limit = 500;
 };
 
@@ -62,10 +63,8 @@ Result<History> Read(TelemetryClient& client, const HistoryFlags& flags, int64_t
 }
 
 Status ShowHistory(TelemetryClient& client, const HistoryFlags& flags, int64_t now) {
-  NOS_ASSIGN(const int64_t from, ParseMoment(flags.from.empty() ? flags.since : flags.from, now));
-  NOS_ASSIGN(const int64_t to, ParseMoment(flags.to, now));
-  if (from >= to) return Invalid("--from is after --to");
-  NOS_ASSIGN(const History history, Read(client, flags, from, to + 1));
+  NOS_ASSIGN(const TimeRange range, RangeOf(flags.time, now));
+  NOS_ASSIGN(const History history, Read(client, flags, range.from, range.to + 1));
   if (history.more) {
     std::cerr << "showing only the last " << history.events.size()
               << " events; use a shorter time, --node, -n or a larger --limit for others\n";
@@ -81,7 +80,7 @@ Status ShowHistory(TelemetryClient& client, const HistoryFlags& flags, int64_t n
   // Layout changes are computed against the layouts just before the first event.
   Query query = Common(flags);
   const Json* first = Find(history.events.front(), "at");
-  const int64_t begin = first != nullptr && first->is_int64() ? first->get_int64() : from;
+  const int64_t begin = first != nullptr && first->is_int64() ? first->get_int64() : range.from;
   query.emplace_back("at", std::to_string(std::max<int64_t>(0, begin - 1)));
   NOS_ASSIGN(const Json before, client.Get("gpus", query));
   std::cout << HistoryTable(HistoryRows(history.events, before)).ToString(TableWidth());
@@ -106,15 +105,10 @@ Status ShowLayout(TelemetryClient& client, const HistoryFlags& flags, int64_t no
   return Status::Ok();
 }
 
-// Times are relative to the server's clock, because records carry it.
 Status Run(const HistoryFlags& flags) {
   NOS_ASSIGN(TelemetryClient client, TelemetryClient::For(flags.telemetry));
-  NOS_ASSIGN(const Json session, client.Get("session"));
-  const Json* now = Find(session, "now");
-  if (now == nullptr || !now->is_int64())
-    return Invalid("the server is not a nos telemetry server");
-  return flags.at.empty() ? ShowHistory(client, flags, now->get_int64())
-                          : ShowLayout(client, flags, now->get_int64());
+  NOS_ASSIGN(const int64_t now, client.Now());
+  return flags.at.empty() ? ShowHistory(client, flags, now) : ShowLayout(client, flags, now);
 }
 
 }  // namespace
@@ -126,11 +120,7 @@ void AddHistoryCommand(CLI::App& get, Chosen& chosen) {
   const auto text = [&](const char* name, std::string& value, const char* help, const char* about) {
     return command->add_option(name, value, help)->option_text(about);
   };
-  text("--since", flags->since, "Start of the time range, as time before now", "DURATION [1h]");
-  text("--from", flags->from,
-       "Start of the time range: 2026-01-02T03:04:05Z, or a duration before now", "TIME")
-      ->excludes("--since");
-  text("--to", flags->to, "End of the time range", "TIME [now]");
+  AddTimeFlags(*command, flags->time);
   text("--at", flags->at, "Show the layouts at this time", "TIME");
   text("-n,--namespace", flags->ns, "Show only events about this namespace", "NAME");
   text("--node", flags->node, "Show only events about this node", "NAME");

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cmd/command.h"
+#include "cmd/query/history_report.h"
 #include "net/loopback.h"
 
 namespace nos::cmd {
@@ -44,6 +45,24 @@ void AddTelemetryFlags(CLI::App& command, TelemetryFlags& flags) {
   command.add_option("--ca-file", flags.ca_file, "CA certificates (PEM) that verify the server")
       ->option_text("FILE");
   AddClusterFlags(command, flags.kubeconfig, flags.context);
+}
+
+void AddTimeFlags(CLI::App& command, TimeFlags& flags) {
+  command.add_option("--since", flags.since, "Start of the time range, as time before now")
+      ->option_text(fmt::format("DURATION [{}]", flags.since));
+  command
+      .add_option("--from", flags.from,
+                  "Start of the time range: 2026-01-02T03:04:05Z, or a duration before now")
+      ->option_text("TIME")
+      ->excludes("--since");
+  command.add_option("--to", flags.to, "End of the time range")->option_text("TIME [now]");
+}
+
+Result<TimeRange> RangeOf(const TimeFlags& flags, int64_t now) {
+  NOS_ASSIGN(const int64_t from, ParseMoment(flags.from.empty() ? flags.since : flags.from, now));
+  NOS_ASSIGN(const int64_t to, ParseMoment(flags.to, now));
+  if (from >= to) return Invalid("--from is after --to");
+  return TimeRange{from, to};
 }
 
 Result<kube::ConnectionConfig> TelemetryConnection(const TelemetryFlags& flags) {
@@ -101,6 +120,14 @@ Result<Json> TelemetryClient::Get(std::string_view name, Query query) {
         fmt::format("{}: the server is not a telemetry server: see --server", connection_.server));
   }
   return json;
+}
+
+Result<int64_t> TelemetryClient::Now() {
+  NOS_ASSIGN(const Json session, Get("session"));
+  const Json* now = Find(session, "now");
+  if (now == nullptr || !now->is_int64())
+    return Invalid("the server is not a nos telemetry server");
+  return now->get_int64();
 }
 
 std::unique_ptr<kube::EventStream> TelemetryClient::Stream(std::function<void()> wake) const {

@@ -33,6 +33,19 @@ struct TelemetryFlags {
 };
 void AddTelemetryFlags(CLI::App& command, TelemetryFlags& flags);
 
+// The time range of a command that reads history.
+struct TimeFlags {
+  std::string since;  // the default, such as "7d"
+  std::string from{}, to = "now";
+};
+// --since, --from and --to.
+void AddTimeFlags(CLI::App& command, TimeFlags& flags);
+struct TimeRange {
+  int64_t from = 0, to = 0;  // milliseconds since the epoch
+};
+// Error: kInvalid. `now`: TelemetryClient::Now.
+Result<TimeRange> RangeOf(const TimeFlags& flags, int64_t now);
+
 // A token is sent only over https or to an address on this machine. It comes from the token file;
 // over https and without a token file, from the kubeconfig if one exists (a token or an exec
 // plugin). Errors: kInvalid (flags), see kube::LoadConnection.
@@ -49,6 +62,9 @@ class TelemetryClient {
   Result<Json> Get(std::string_view name, Query query = {});
   // The same as text, in a format that is not JSON.
   Result<std::string> GetText(std::string_view name, Query query);
+  // Milliseconds since the epoch by the server's clock, which records carry. Errors: see Get;
+  // kInvalid: it is no telemetry server.
+  Result<int64_t> Now();
   // GET /api/v1/stream. `wake`: see EventStream.
   std::unique_ptr<kube::EventStream> Stream(std::function<void()> wake) const;
   // Adds the same remedy to an error of a stream as Get does.

@@ -7,7 +7,6 @@
 
 #include "cmd/command.h"
 #include "cmd/commands.h"
-#include "cmd/query/history_report.h"
 #include "cmd/query/telemetry_client.h"
 #include "cmd/report/summary.h"
 #include "cmd/terminal.h"
@@ -17,21 +16,15 @@ namespace {
 
 struct ReportFlags {
   TelemetryFlags telemetry;
-  std::string since = "7d", from, to = "now", output = "text";
+  TimeFlags time{.since = "7d"};
+  std::string output = "text";
 };
 
-// Times are relative to the server's clock, because records carry it.
 Status Run(const ReportFlags& flags) {
   NOS_ASSIGN(TelemetryClient client, TelemetryClient::For(flags.telemetry));
-  NOS_ASSIGN(const Json session, client.Get("session"));
-  const Json* now = Find(session, "now");
-  if (now == nullptr || !now->is_int64())
-    return Invalid("the server is not a nos telemetry server");
-  NOS_ASSIGN(const int64_t from,
-             ParseMoment(flags.from.empty() ? flags.since : flags.from, now->get_int64()));
-  NOS_ASSIGN(const int64_t to, ParseMoment(flags.to, now->get_int64()));
-  if (from >= to) return Invalid("--from is after --to");
-  const Query span = {{"from", std::to_string(from)}, {"to", std::to_string(to)}};
+  NOS_ASSIGN(const int64_t now, client.Now());
+  NOS_ASSIGN(const TimeRange range, RangeOf(flags.time, now));
+  const Query span = {{"from", std::to_string(range.from)}, {"to", std::to_string(range.to)}};
   ReportAnswers answers;
   NOS_ASSIGN(answers.savings, client.Get("savings", span));
   Query cost = span;
@@ -57,21 +50,16 @@ Status Run(const ReportFlags& flags) {
 
 void AddReportCommand(CLI::App& root, Chosen& chosen) {
   CLI::App* command = root.add_subcommand(
-      "report", "Report a week: served, waited, wasted, and what repartitioning saved");
+      "report", "Report a week: pods served, waiting, cost, and what repartitioning saved");
   auto flags = std::make_shared<ReportFlags>();
-  const auto text = [&](const char* name, std::string& value, const char* help, const char* about) {
-    return command->add_option(name, value, help)->option_text(about);
-  };
-  text("--since", flags->since, "Start of the time range, as time before now", "DURATION [7d]");
-  text("--from", flags->from,
-       "Start of the time range: 2026-01-02T03:04:05Z, or a duration before now", "TIME")
-      ->excludes("--since");
-  text("--to", flags->to, "End of the time range", "TIME [now]");
-  text("-o,--output", flags->output, "Output format: text, html or json", "FORMAT")
-      ->check(CLI::IsMember({"text", "html", "json"}));
+  AddTimeFlags(*command, flags->time);
+  command->add_option("-o,--output", flags->output, "Output format: text, html or json")
+      ->check(CLI::IsMember({"text", "html", "json"}))
+      ->option_text("FORMAT");
   AddTelemetryFlags(*command, flags->telemetry);
   command->footer(
-      "\"Without\" replays the same pods on GPUs that are never repartitioned (docs/report.md).\n\n"
+      "The table WITHOUT replays the same pods on GPUs that are never repartitioned\n"
+      "(docs/report.md).\n\n"
       "Examples:\n"
       "  nos report\n"
       "  nos report --since 30d -o html > report.html\n"

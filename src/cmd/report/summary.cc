@@ -54,12 +54,6 @@ int64_t IntegerAt(const Json& object, std::string_view key) {
   return std::llround(NumberAt(object, key));
 }
 
-std::string Grouped(int64_t number) {
-  std::string text = fmt::to_string(number);
-  for (auto at = std::ssize(text) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), ",");
-  return text;
-}
-
 // "1,204", "12.5"; numbers below 100 have a digit after the point unless they are whole.
 std::string NumberText(double number) {
   const double rounded = std::round(number * 10) / 10;

@@ -1,4 +1,4 @@
-// What repartitioning saved, by the API: from reports to figures, rights, bad parameters.
+// GET savings: figures from reports, rights, bad parameters.
 #include <fmt/format.h>
 
 #include "codec/millionths.h"

@@ -71,7 +71,7 @@ std::set<std::vector<int>> MaximalCounts(const gpu::Model& model,
   return best;
 }
 
-// What of the demand is still to be served, while layouts are chosen.
+// The demand that no chosen layout serves yet.
 class OpenDemand {
  public:
   struct Need {
@@ -98,7 +98,7 @@ class OpenDemand {
     Refill();
   }
 
-  // What the layout serves. `take`: it is served from now on.
+  // Returns the gain of a layout. `take`: the layout is chosen, so its demand is served.
   Gain Serve(const StaticLayout& layout, bool take) {
     // A device that is larger than needed is worth a little less than one that fits.
     constexpr double kLarger = 0.99;

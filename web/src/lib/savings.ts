@@ -1,4 +1,4 @@
-// What repartitioning saved: figures of the replayed alternatives as texts.
+// Texts for the figures of GET savings.
 import type { Alternative, Savings, Spread } from "../api/types";
 import { micros, sum } from "./costs";
 import { duration } from "./format";
