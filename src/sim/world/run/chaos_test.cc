@@ -16,7 +16,7 @@ namespace {
 struct Variant {
   std::string name;
   std::function<ChaosOptions(int seed)> options;
-  int shards = 3;
+  int shards = 2;
   int seeds = 25;  // of a shard
   // At least so many gangs run whole, and pools make so many nodes, in a shard. An idle world would
   // keep all invariants, too.
@@ -34,7 +34,7 @@ struct Shard {
 std::vector<Shard> Shards() {
   const auto even = [](int i) { return i % 2 == 0; };
   const std::vector<Variant> variants = {
-      {"Mig", [](int) { return ChaosOptions{}; }, 3, 25, 6},
+      {"Mig", [](int) { return ChaosOptions{}; }, 2, 25, 6},
       {"MigPartitionedByScheduler", [](int) { return ChaosOptions{.scheduler_partitions = true}; },
        2, 25, 6},
       {"Mps", [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .mps = true}; }},
@@ -48,18 +48,18 @@ std::vector<Shard> Shards() {
        },
        2},
       {"Pools", [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .pools = true}; },
-       3, 10, 0, 11},
+       2, 10, 0, 11},
       {"HostileTenant",
        [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .hostile_tenant = true}; },
-       2, 25, 0, 0, 0, 100},
+       4, 25, 0, 0, 0, 100},
       {"StolenNode",
        [=](int i) {
          return ChaosOptions{
              .scheduler_partitions = even(i), .pools = i % 4 == 0, .stolen_node = true};
        },
-       3, 25, 0, 0, 0, 0, 5000},
+       8, 25, 0, 0, 0, 0, 5000},
       {"Claims",
-       [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .claims = true}; }, 3, 25,
+       [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .claims = true}; }, 8, 25,
        3, 0, 150}};
   std::vector<Shard> shards;
   for (const Variant& variant : variants) {
