@@ -143,8 +143,8 @@ net::HttpResponse Api::Answer(const net::HttpRequest& request) {
   // Reporters are identified by their tokens, and many may share one address, so no limit per
   // address.
   const bool reports = request.target.starts_with("/api/v1/ingest");
-  auto later =
-      reports ? std::nullopt : Hold(&Limits::address, NetworkOf(AddressOf(request)), "requests");
+  auto later = reports ? std::nullopt
+                       : Hold(&Limits::address, net::NetworkOf(AddressOf(request)), "requests");
   net::HttpResponse response = later ? std::move(*later) : Dispatch(request, route);
   response.headers.emplace_back("Referrer-Policy", "no-referrer");
   response.headers.emplace_back("X-Frame-Options", "DENY");

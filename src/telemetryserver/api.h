@@ -90,7 +90,7 @@ class Api {
   // Writes the refusal of an unauthenticated request to the audit log.
   void WriteRefusal(const net::HttpRequest& request, std::string_view action, const Status& why);
   // 429 if the limit is exceeded; nullopt: the request may continue.
-  std::optional<net::HttpResponse> Hold(RateLimit Limits::* limit, const std::string& who,
+  std::optional<net::HttpResponse> Hold(net::RateLimit Limits::* limit, const std::string& who,
                                         std::string_view what);
   std::string AddressOf(const net::HttpRequest& request) const;
   Time Now() const;

@@ -1,5 +1,6 @@
 #include "telemetryserver/api.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
@@ -243,6 +244,22 @@ TEST_F(ApiTest, IngestRefusesTextOfVeryManyValues) {
   const net::HttpResponse response = ingest_->Answer(request);
   EXPECT_EQ(response.code, 413);
   EXPECT_EQ(response.body, "{\"error\":\"envelope: more than 2000000 values\"}\n");
+}
+
+TEST_F(ApiTest, IngestHoldsNodeThatSendsTooMuch) {
+  const auto report = [&](const std::string& source, size_t padding, int number) {
+    Json envelope = telemetry::EnvelopeOf(source, number, {});
+    envelope.get_object()["padding"] = std::string(padding, ' ');
+    return Ask("/api/v1/ingest", "POST", Gzip(WriteJson(envelope)), {{"content-encoding", "gzip"}});
+  };
+  const size_t large = telemetry::kMaxEnvelopeBytes - 1000;
+  for (int i = 1; i <= 3; ++i) EXPECT_EQ(report("node/thief", large, i).code, 200) << "its backlog";
+  const net::HttpResponse held = report("node/thief", 0, 4);
+  EXPECT_EQ(held.code, 429);
+  EXPECT_EQ(held.body, "{\"error\":\"node/thief sends more than 64 KiB a second\"}\n");
+  EXPECT_THAT(held.headers, testing::Contains(testing::Pair("Retry-After", "60")));
+  EXPECT_EQ(report("node/b", 0, 1).code, 200);
+  EXPECT_EQ(report("cluster", large, 1).code, 200) << "the cluster's reporter is no node";
 }
 
 // Readers need the other threads of the server.

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "telemetryserver/api/rate_limit.h"
+#include "net/rate_limit.h"
 
 namespace nos::telemetryserver {
 
@@ -43,7 +43,7 @@ class Audit {
   const std::string path_;
   const uint64_t max_bytes_;
   std::mutex mutex_;
-  RateLimit strangers_{{.per_second = 5, .burst = 50}};
+  net::RateLimit strangers_{{.per_second = 5, .burst = 50}};
   int64_t unwritten_ = 0;
 };
 

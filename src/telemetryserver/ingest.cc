@@ -2,6 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+
 #include "base/text.h"
 #include "codec/gzip.h"
 #include "codec/json_text.h"
@@ -54,22 +59,23 @@ net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
     const Status known = admit_(request, nullptr);
     if (!known.ok()) return Turned(401, "unauthorized", known);
   }
-  std::string body;
-  auto envelope = Read(request, body);
-  if (!envelope.ok()) {
-    const Code code = envelope.status().code();
+  auto delivery = Read(request);
+  if (!delivery.ok()) {
+    const Code code = delivery.status().code();
     return Fail(code == Code::kExhausted       ? 413
                 : code == Code::kUnimplemented ? 415
                                                : 400,
-                "unreadable", envelope.status());
+                "unreadable", delivery.status());
   }
+  telemetry::Envelope& envelope = delivery->envelope;
   if (admit_) {
-    const Status allowed = admit_(request, &*envelope);
+    const Status allowed = admit_(request, &envelope);
     if (!allowed.ok()) return Turned(403, "forbidden", allowed);
   }
-  std::vector<telemetry::Refused> refused = envelope->refused;
-  const size_t valid = envelope->records.size();
-  const Recorder::Receipt receipt = recorder_.Take(*std::move(envelope), std::move(body));
+  if (auto too_much = Hold(envelope, delivery->bytes)) return *std::move(too_much);
+  std::vector<telemetry::Refused> refused = envelope.refused;
+  const size_t valid = envelope.records.size();
+  const Recorder::Receipt receipt = recorder_.Take(std::move(envelope), std::move(delivery->body));
   if (!receipt.status.ok()) {
     const bool never = receipt.status.code() == Code::kInvalid;
     return Fail(never ? 400 : 503, never ? "unreadable" : "unwritten", receipt.status);
@@ -83,21 +89,40 @@ net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
   return response;
 }
 
-// `body`: receives the envelope as gzip, for the journal.
-Result<telemetry::Envelope> Ingest::Read(const net::HttpRequest& request, std::string& body) {
+std::optional<net::HttpResponse> Ingest::Hold(const telemetry::Envelope& envelope, size_t bytes) {
+  if (telemetry::NodeOfSource(envelope.source).empty()) return {};
+  const Time now{std::chrono::milliseconds(recorder_.Now())};
+  const Duration wait =
+      of_nodes_.Take(envelope.cluster + "/" + envelope.source, now, static_cast<double>(bytes));
+  if (wait == Duration(0)) return {};
+  const auto seconds = std::clamp<int64_t>(static_cast<int64_t>(ToSeconds(wait)) + 1, 5, 60);
+  net::HttpResponse response =
+      Fail(429, "busy",
+           {Code::kExhausted, fmt::format("{} sends more than {:.0f} KiB a second", envelope.source,
+                                          kNodeBytesPerSecond / 1024)});
+  response.headers = {{"Retry-After", std::to_string(seconds)}};
+  return response;
+}
+
+Result<Ingest::Delivery> Ingest::Read(const net::HttpRequest& request) {
   const auto turn = reading_.Begin();  // never null: all requests under way may wait
   const std::string encoding = ToLower(request.Header("content-encoding"));
+  Delivery delivery;
   if (encoding == "gzip") {
     NOS_ASSIGN(const std::string text, Gunzip(request.body, telemetry::kMaxEnvelopeBytes));
-    body = request.body;
-    return telemetry::ReadEnvelope(text, recorder_.Now());
+    NOS_ASSIGN(delivery.envelope, telemetry::ReadEnvelope(text, recorder_.Now()));
+    delivery.bytes = text.size();
+    delivery.body = request.body;
+    return delivery;
   }
   if (!encoding.empty() && encoding != "identity") {
     return Status(Code::kUnimplemented,
                   fmt::format("Content-Encoding {} is not known: send gzip", encoding));
   }
-  body = Gzip(request.body, 1);
-  return telemetry::ReadEnvelope(request.body, recorder_.Now());
+  NOS_ASSIGN(delivery.envelope, telemetry::ReadEnvelope(request.body, recorder_.Now()));
+  delivery.bytes = request.body.size();
+  delivery.body = Gzip(request.body, 1);
+  return delivery;
 }
 
 }  // namespace nos::telemetryserver

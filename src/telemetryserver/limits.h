@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "telemetryserver/api/rate_limit.h"
+#include "net/rate_limit.h"
 
 namespace nos::telemetryserver {
 
@@ -21,9 +21,9 @@ class Limits {
  public:
   explicit Limits(const LimitOptions& options);
 
-  RateLimit address, reader, actions;
-  RateLimit failures;      // failed sign-ins of one address
-  RateLimit all_failures;  // over all addresses: each costs a request to the API server
+  net::RateLimit address, reader, actions;
+  net::RateLimit failures;      // failed sign-ins of one address
+  net::RateLimit all_failures;  // over all addresses: each costs a request to the API server
 
   // Allows one action per reader and a few in total while it lives. Null: the limit is reached.
   class Turn {

@@ -44,9 +44,8 @@ struct RecorderOptions {
   int64_t max_backlog = int64_t{1} << 30;  // bytes
   // Names of event followers (Archive::EventsAfter); nothing is kept for them.
   std::vector<std::string> event_followers;
-  // Limit of source boots per cluster within 90 days, so that one cluster does not exhaust the
-  // total.
-  size_t max_sources = 50'000;
+  // Limits of source boots within 90 days, of a cluster and of one of its sources.
+  size_t max_sources = 50'000, max_boots = 2000;
 };
 
 class Recorder {
@@ -108,7 +107,7 @@ class Recorder {
   Status Write(const Batch& batch);
   Status WritePending(int64_t& last);
   void Written();
-  void RefuseForeign(Waiting& waiting);
+  void RefuseRecords(Waiting& waiting);
   Status WriteEnvelope(Waiting& waiting);
   Status WriteNewBoot(const Waiting& waiting);
   Status WriteMissing(const Waiting& waiting, int64_t known);

@@ -125,7 +125,7 @@ void TokenHolders::MakeRoom(Time now) {
 bool TokenHolders::HasFailedTooOften(const std::string& address) const {
   if (limits_ == nullptr) return false;
   const Time now = clock_.Now();
-  const std::string network = telemetryserver::NetworkOf(address);
+  const std::string network = net::NetworkOf(address);
   return limits_->failures.Wait(network, now) > Duration(0) ||
          limits_->all_failures.Wait(PoolOf(network, now), now) > Duration(0);
 }
@@ -138,7 +138,7 @@ std::string TokenHolders::PoolOf(const std::string& network, Time now) const {
 void TokenHolders::CountFailure(const std::string& address) {
   if (limits_ == nullptr) return;
   const Time now = clock_.Now();
-  const std::string network = telemetryserver::NetworkOf(address);
+  const std::string network = net::NetworkOf(address);
   (void)limits_->all_failures.Take(PoolOf(network, now), now);
   (void)limits_->failures.Take(network, now);
 }

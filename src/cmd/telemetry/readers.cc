@@ -167,7 +167,7 @@ std::optional<net::HttpResponse> TelemetryReaders::Answer(const net::HttpRequest
       !(request.target.starts_with("/login") || request.target.starts_with("/logout"))) {
     return std::nullopt;
   }
-  const std::string address = AddressOf(request), network = telemetryserver::NetworkOf(address);
+  const std::string address = AddressOf(request), network = net::NetworkOf(address);
   const Time now = clock_.Now();
   const Duration wait =
       std::max(limits_->address.Take(network, now), limits_->failures.Wait(network, now));

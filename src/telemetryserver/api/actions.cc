@@ -67,7 +67,7 @@ std::string Api::AddressOf(const net::HttpRequest& request) const {
   return parts_.address ? parts_.address(request) : request.peer;
 }
 
-std::optional<net::HttpResponse> Api::Hold(RateLimit Limits::* limit, const std::string& who,
+std::optional<net::HttpResponse> Api::Hold(net::RateLimit Limits::* limit, const std::string& who,
                                            std::string_view what) {
   if (parts_.limits == nullptr) return std::nullopt;
   const Duration wait = (parts_.limits->*limit).Take(who, Now());

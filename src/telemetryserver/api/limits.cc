@@ -12,11 +12,11 @@ constexpr double kSeconds = 5;        // burst size, as seconds of requests
 constexpr double kMaxActions = 10;    // burst size of actions
 constexpr double kFailuresOfAll = 5;  // multiple of the limit of one address
 
-RateLimit::Options PerSecond(int64_t rate) {
+net::RateLimit::Options PerSecond(int64_t rate) {
   return {.per_second = static_cast<double>(rate), .burst = static_cast<double>(rate) * kSeconds};
 }
 
-RateLimit::Options PerMinute(double rate, double burst) {
+net::RateLimit::Options PerMinute(double rate, double burst) {
   return {.per_second = rate / 60, .burst = std::max(1.0, burst)};
 }
 

@@ -18,6 +18,7 @@
 
 #include "base/function_ref.h"
 #include "telemetryserver/ingest/arrivals.h"
+#include "telemetryserver/ingest/node_subjects.h"
 #include "telemetryserver/state.h"
 #include "telemetryserver/store/cluster_table.h"
 #include "telemetryserver/store/heads.h"
@@ -36,6 +37,7 @@ struct Live {
   // Latest time of object records from each source and boot.
   std::map<std::pair<std::string, std::string>, telemetry::Millis> reported_until;
   Arrivals arrivals;
+  NodeSubjects node_subjects;  // used by the writer thread only
 };
 
 class LiveClusters {

@@ -12,7 +12,7 @@
 #include "base/millis.h"
 #include "codec/gzip.h"
 #include "telemetry/envelope_writer.h"
-#include "telemetryserver/ingest/foreign_gpus.h"
+#include "telemetryserver/ingest/node_records.h"
 #include "telemetryserver/metrics.h"
 #include "telemetryserver/state/shares.h"
 
@@ -95,7 +95,7 @@ Recorder::Recorder(std::unique_ptr<Store> store, const RecorderOptions& options,
       queue_(options.max_wait),
       health_(metrics),
       positions_(*store_, options.followers, options.event_followers),
-      sequences_(options.max_sources),
+      sequences_(options.max_sources, options.max_boots),
       checkpoints_(*store_),
       derived_({clusters_, *store_, archive_, catalogue, clock, metrics}, StaleAfter(options),
                options.retention.raw),
@@ -406,10 +406,10 @@ void Recorder::Written() {
 }
 
 // The journal gets what is left: it is replayed, and exported.
-void Recorder::RefuseForeign(Waiting& waiting) {
-  const auto live = clusters_.all().find(waiting.envelope.cluster);
-  if (live == clusters_.all().end()) return;
-  waiting.receipt.refused = TakeForeign(*live->second, Now(), waiting.envelope);
+void Recorder::RefuseRecords(Waiting& waiting) {
+  const auto found = clusters_.all().find(waiting.envelope.cluster);
+  Live* live = found == clusters_.all().end() ? nullptr : found->second.get();
+  waiting.receipt.refused = TakeRefused(live, Now(), waiting.envelope);
   if (!waiting.receipt.refused.empty()) waiting.body = WriteAgain(waiting.envelope, Now());
 }
 
@@ -419,15 +419,13 @@ Status Recorder::WriteEnvelope(Waiting& waiting) {
   waiting.receipt.sequence = std::max(known, envelope.sequence);
   waiting.journal = 0;
   if (envelope.sequence <= known) return Status::Ok();
-  if (known == 0 && !sequences_.HasRoom(envelope.cluster)) {
+  if (known == 0) {
     // Rejects only this envelope; the others of the batch are written.
-    waiting.receipt.status = {Code::kExhausted, "cluster " + envelope.cluster +
-                                                    " has too many sources already: each " +
-                                                    "spool that began anew within 90 days is one"};
-    return Status::Ok();
+    waiting.receipt.status = sequences_.Admits(envelope);
+    if (!waiting.receipt.status.ok()) return Status::Ok();
   }
   NOS_ASSIGN(waiting.cluster, store_->ClusterId(envelope.cluster));
-  RefuseForeign(waiting);
+  RefuseRecords(waiting);
   JournalRow row{0,     waiting.cluster, envelope.source, envelope.boot, envelope.sequence,
                  Now(), waiting.body};
   NOS_RETURN_IF_ERROR(store_->Journal(row));

@@ -80,7 +80,7 @@ TEST_F(RecorderTest, AnswersWithinItsLimitWhileRoundBlocks) {
 }
 
 // A stolen node knows the UUIDs of other nodes' GPUs.
-class ForeignGpusTest : public RecorderFixture {
+class NodeRecordsTest : public RecorderFixture {
  protected:
   using Refused = std::vector<std::string>;
   static constexpr telemetry::Millis kLater = telemetry::kReportStart + 20'000;
@@ -116,7 +116,7 @@ class ForeignGpusTest : public RecorderFixture {
   std::map<std::string, int64_t> sequences_;
 };
 
-TEST_F(ForeignGpusTest, NodeChangesNothingOfGpusOfAnother) {
+TEST_F(NodeRecordsTest, NodeChangesNothingOfGpusOfAnother) {
   Open();
   EXPECT_EQ(Deliver("a", {LayoutWith("a", {"GPU-a"}), Reading("gpu", "GPU-a"),
                           Reading("instance", "MIG-GPU-a")}),
@@ -146,7 +146,7 @@ TEST_F(ForeignGpusTest, NodeChangesNothingOfGpusOfAnother) {
   EXPECT_EQ(Deliver("thief", forged), reasons) << "also after a restart";
 }
 
-TEST_F(ForeignGpusTest, GpuMovesWhenItsFormerNodeIsWithoutIt) {
+TEST_F(NodeRecordsTest, GpuMovesWhenItsFormerNodeIsWithoutIt) {
   Open();
   EXPECT_EQ(Deliver("a", {LayoutWith("a", {"GPU-1", "GPU-2"})}), Refused());
   EXPECT_EQ(Deliver("b", {LayoutWith("b", {"GPU-1"})}).size(), 1U);
@@ -166,6 +166,43 @@ TEST_F(ForeignGpusTest, GpuMovesWhenItsFormerNodeIsWithoutIt) {
   EXPECT_EQ(Deliver("c", {LayoutWith("c", {"GPU-2"})}).size(), 1U);
   clock_.Set(kLater + kDay + 1);
   EXPECT_EQ(Deliver("c", {LayoutWith("c", {"GPU-2"})}), Refused());
+}
+
+TEST_F(NodeRecordsTest, InventedGpusOfOneNodeAreLimited) {
+  Open();
+  EXPECT_EQ(Deliver("b", {LayoutWith("b", {"GPU-b"})}), Refused());
+  EXPECT_EQ(Deliver("thief", {LayoutWith("thief", {"GPU-own"})}), Refused());
+  // 1. Two of the day's subjects are in the layout. Ever new ones follow.
+  const auto invented = [](size_t from, size_t to) {
+    JsonArray records;
+    for (size_t i = from; i < to; ++i) {
+      records.push_back(Reading("gpu", "GPU-invented-" + std::to_string(i)));
+    }
+    return records;
+  };
+  constexpr size_t kMax = NodeSubjects::kMaxSubjects;
+  EXPECT_EQ(Deliver("thief", invented(0, kMax / 2)), Refused());
+  EXPECT_EQ(Deliver("thief", invented(kMax / 2, kMax - 2)), Refused());
+  const Refused refused = Deliver("thief", invented(kMax - 2, kMax + 998));
+  EXPECT_EQ(refused.size(), 100U) << "the first reasons are enough";
+  EXPECT_EQ(refused.front(),
+            "0 gpu: node thief has reported 4000 new GPUs and instances within a day");
+  EXPECT_EQ(Deliver("thief", {LayoutWith("thief", {"GPU-own", "GPU-more"}),
+                              {{"kind", "xid"}, {"at", kLater}, {"gpu", "GPU-no"}, {"xid", 79}}})
+                .size(),
+            2U);
+  recorder_->Look("prod", [&](const Live& live) {
+    EXPECT_LE(live.heads.all().size(), kMax);
+    EXPECT_EQ(live.state.nodes().at("thief").layout.gpus.size(), 1U);
+  });
+  // 2. Known ones, and those of other nodes, are recorded.
+  EXPECT_EQ(Deliver("thief", {Reading("gpu", "GPU-own"), Reading("gpu", "GPU-invented-7")}),
+            Refused());
+  EXPECT_EQ(Deliver("b", {LayoutWith("b", {"GPU-b", "GPU-new"}), Reading("gpu", "GPU-b")}),
+            Refused());
+  // 3. The next day.
+  clock_.Set(kLater + kDay + 1);
+  EXPECT_EQ(Deliver("thief", {LayoutWith("thief", {"GPU-own", "GPU-more"})}), Refused());
 }
 
 TEST_F(RecorderTest, CombinesFlushedAndUnflushedSamples) {

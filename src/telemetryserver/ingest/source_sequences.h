@@ -1,8 +1,8 @@
 // The last sequence on disk of each source and boot, which detects repeated envelopes.
 //
-//   SourceSequences sequences(max_per_cluster);
+//   SourceSequences sequences(max_per_cluster, max_per_source);
 //   const int64_t known = sequences.Of(envelope);
-//   if (envelope.sequence > known && (known > 0 || sequences.HasRoom("prod")))
+//   if (envelope.sequence > known && (known > 0 || sequences.Admits(envelope).ok()))
 //   sequences.Set(envelope); committed ? sequences.Commit() : sequences.Discard();
 //
 // Used by one thread.
@@ -12,22 +12,24 @@
 #include <string>
 #include <tuple>
 
+#include "base/status.h"
 #include "telemetry/envelope.h"
 
 namespace nos::telemetryserver {
 
 class SourceSequences {
  public:
-  // `max_per_cluster`: limit of source boots, so that one cluster does not exhaust the total.
-  explicit SourceSequences(size_t max_per_cluster) : max_per_cluster_(max_per_cluster) {}
+  // Limits of source boots: one cluster does not exhaust the total, and one source not its cluster.
+  SourceSequences(size_t max_per_cluster, size_t max_per_source)
+      : max_per_cluster_(max_per_cluster), max_per_source_(max_per_source) {}
 
   // A sequence that is on disk at the start.
   void Load(const std::string& cluster, const std::string& source, const std::string& boot,
             int64_t sequence);
   // 0: the boot of the source is not known.
   int64_t Of(const telemetry::Envelope& envelope) const;
-  // True if a new boot of a source may be added.
-  bool HasRoom(const std::string& cluster) const;
+  // Error: kExhausted: the new boot of the envelope's source would be one too many.
+  Status Admits(const telemetry::Envelope& envelope) const;
   // True if a boot of the source is on disk.
   bool KnowsSource(const telemetry::Envelope& envelope) const;
 
@@ -39,9 +41,9 @@ class SourceSequences {
  private:
   using Key = std::tuple<std::string, std::string, std::string>;  // cluster, source, boot
 
-  const size_t max_per_cluster_;
+  const size_t max_per_cluster_, max_per_source_;
   std::map<Key, int64_t> committed_, uncommitted_;
-  std::map<std::string, size_t> sources_of_;  // number of committed boots by cluster
+  std::map<std::string, size_t> boots_of_;  // number of committed boots by cluster
 };
 
 }  // namespace nos::telemetryserver

@@ -78,7 +78,12 @@ export async function open(browser: Browser, url: string, options: BrowserContex
     if (message.type() === "error" || message.type() === "warning") problems.push(message.text());
   });
   await page.goto(url);
-  return { page, problems, close: () => context.close() };
+  // A handler of page.route may still be waiting for its answer.
+  const close = async () => {
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    await context.close();
+  };
+  return { page, problems, close };
 }
 
 export async function heading(page: Page, text: string): Promise<void> {

@@ -15,18 +15,21 @@
 
 #include "base/clock.h"
 
-namespace nos::telemetryserver {
+namespace nos::net {
 
 class RateLimit {
  public:
   struct Options {
     double per_second = 0, burst = 1;  // 0: no limit
-    size_t most_known = 10'000;
+    size_t max_known = 10'000;
   };
   explicit RateLimit(Options options) : options_(options) {}
 
-  // Takes a token. Zero: allowed; otherwise the time until a token is available.
-  Duration Take(const std::string& who, Time now) { return Look(who, now, 1); }
+  // Takes `tokens`. Zero: allowed; otherwise the time until a token is available. The bucket may
+  // owe tokens after that, so that a request larger than the bucket is possible.
+  Duration Take(const std::string& who, Time now, double tokens = 1) {
+    return Look(who, now, tokens);
+  }
   // Same, without taking the token.
   Duration Wait(const std::string& who, Time now) { return Look(who, now, 0); }
   // True if the client was active recently.
@@ -50,4 +53,4 @@ class RateLimit {
 // Key of the limits: an IPv6 host has 2^64 addresses, which count as one.
 std::string NetworkOf(const std::string& address);
 
-}  // namespace nos::telemetryserver
+}  // namespace nos::net

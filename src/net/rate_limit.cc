@@ -1,4 +1,4 @@
-#include "telemetryserver/api/rate_limit.h"
+#include "net/rate_limit.h"
 
 #include <arpa/inet.h>
 
@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-namespace nos::telemetryserver {
+namespace nos::net {
 
 double RateLimit::TokensAt(const Bucket& bucket, Time now) const {
   if (now < bucket.at) return options_.burst;  // the clock was set back
@@ -29,10 +29,10 @@ Duration RateLimit::Look(const std::string& who, Time now, double spend) {
 // A full bucket equals an unknown client, so full buckets are removed first; otherwise the half
 // that was unused longest.
 void RateLimit::MakeRoom(Time now) {
-  if (buckets_.size() < options_.most_known) return;
+  if (buckets_.size() < options_.max_known) return;
   std::erase_if(buckets_,
                 [&](const auto& entry) { return TokensAt(entry.second, now) >= options_.burst; });
-  if (buckets_.size() < options_.most_known) return;
+  if (buckets_.size() < options_.max_known) return;
   std::vector<Time> times;
   times.reserve(buckets_.size());
   for (const auto& [who, bucket] : buckets_) times.push_back(bucket.at);
@@ -61,4 +61,4 @@ std::string NetworkOf(const std::string& address) {
   return std::string(text.data()) + "/64";
 }
 
-}  // namespace nos::telemetryserver
+}  // namespace nos::net
