@@ -40,6 +40,7 @@ inline constexpr const char *kNoneNeeded = "NoneNeeded", *kLiftGate = "LiftGate"
                             *kWaitForReservation = "WaitForReservation",
                             *kRaisePlanTimeout = "RaisePlanTimeout",
                             *kFreeResources = "FreeResources", *kPartitionGpus = "PartitionGpus",
+                            *kUseDeployment = "UseDeployment",
                             *kLiftConstraints = "LiftConstraints", *kOptInNode = "OptInNode",
                             *kInspectAgent = "InspectAgent",
                             *kInspectResourceClaims = "InspectResourceClaims",

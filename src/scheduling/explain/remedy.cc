@@ -14,6 +14,7 @@
 #include "scheduling/packing/view.h"
 #include "scheduling/plugins/dynamic_resources/wanted_claims.h"
 #include "scheduling/pod_names.h"
+#include "scheduling/pod_state.h"
 #include "scheduling/several_shares.h"
 #include "scheduling/slice_reasons.h"
 #include "scheduling/steps.h"
@@ -174,7 +175,14 @@ Remedy ForNoNode(const ExplainInput& input) {
 }
 
 // The slices can be created on the node, and not by the pod's scheduler in this cycle.
-Remedy PartitionGpus(const Nearest& nearest, const std::vector<Explanation::Instance>& instances) {
+Remedy PartitionGpus(const Nearest& nearest, const std::vector<Explanation::Instance>& instances,
+                     const cluster::Pod& pod) {
+  if (IsTiedToNode(pod)) {
+    return {remedies::kUseDeployment,
+            fmt::format("run it as a Deployment with a nodeSelector for node {}: the partitioner "
+                        "creates no {} for a pod of a DaemonSet",
+                        nearest.node, InstancesText(instances))};
+  }
   std::string text = fmt::format(
       "create {} on node {}: the partitioner does so, or nos scheduler if the pod names it",
       InstancesText(instances), nearest.node);
@@ -392,7 +400,7 @@ Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainI
   const Nearest& nearest = *why.nearest;
   if (nearest.repartition && nearest.objections.empty() &&
       std::ranges::all_of(nearest.lacks, &Lack::slice)) {
-    return PartitionGpus(nearest, nearest.repartition->made);
+    return PartitionGpus(nearest, nearest.repartition->made, input.pod);
   }
   const std::optional<Changes> lifted = Lifted(liftable, input);
   const size_t lifts = lifted ? lifted->Count() : SIZE_MAX;

@@ -150,6 +150,22 @@ TEST(ExplainRemedyTest, FreesNothingOnGpusThatAreOnlyNotPartitionedNow) {
   EXPECT_EQ(Why({node}, {}, pod).remedy_code, remedies::kInspectAgent);
 }
 
+TEST(ExplainRemedyTest, PartitionerServesNoDaemonSet) {
+  Node node = NodeOf("g", {{"cpu", "8"}},
+                     {{"nos.nebuly.com/gpu-partitioning", "mig"},
+                      {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                      {"nvidia.com/gpu.count", "1"}});
+  node.meta.annotations["nos.nebuly.com/status-layout-0"] = "";
+  Pod pod = Waiting({{"nvidia.com/mig-1g.5gb", "1"}}, 0);
+  EXPECT_EQ(Why({node}, {}, pod, Framework::Default()).remedy_code, remedies::kPartitionGpus);
+  pod.meta.owners = {{"apps/v1", "DaemonSet", "d", "d", true}};
+  const auto why = Why({node}, {}, pod, Framework::Default());
+  EXPECT_EQ(why.remedy_code, remedies::kUseDeployment);
+  EXPECT_EQ(why.remedy,
+            "run it as a Deployment with a nodeSelector for node g: the partitioner creates no "
+            "1g.5gb@6 of GPU 0 for a pod of a DaemonSet");
+}
+
 TEST(ExplainRemedyTest, CreatesWholeGpuOfHybridNode) {
   Node node = NodeOf("h", {{"cpu", "8"}},
                      {{"nos.nebuly.com/gpu-partitioning", "hybrid"},
