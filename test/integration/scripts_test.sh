@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # script/nightly and script/test in a tree whose builds and tests are stubs: a green night is green twice, a
 # part or a build that fails is counted, and a test that could not run is not counted as skipped. script/release
-# refuses a changelog that does not fit the version.
+# refuses a changelog that does not fit the version, and takes this tree's.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -97,4 +97,24 @@ released '## [Unreleased]\n\n### Added\n\n- More.\n\n## [1.2.3] - 2026-01-02\n' 
 for begin in '' '## [Unreleased]\n\n'; do
   released "$begin## [1.2.3] - 2026-01-02\n\n- More.\n" 'there are changes that no commit has (git status); --draft takes them'
 done
+
+# script/release takes this tree's version, chart and changelog, once the changes below [Unreleased] are in the
+# version's section. The commit that makes a release moves them there; until then they may stay.
+stub "$tree/bin/git" 'exit 0'
+cp "$root/CMakeLists.txt" "$tree"
+cp "$root/deploy/helm/nos/Chart.yaml" "$tree/deploy/helm/nos"
+version=$(sed -n 's/^version: *//p' "$root/deploy/helm/nos/Chart.yaml")
+# check_release LEFT: with the line LEFT below [Unreleased]
+check_release() {
+  awk -v left="$1" '/^## \[Unreleased\]$/ {moves = 1; print; if (left) print "\n" left; next}
+    moves && /^## / {moves = 0; print; printf "%s", moved; next}
+    moves {moved = moved $0 "\n"; next}
+    {print}' "$root/CHANGELOG.md" >"$tree/CHANGELOG.md"
+  (cd "$tree" && script/release "$version" --check) >"$tree/out" 2>&1
+}
+check_release '' || fail "script/release $version does not take this tree"
+[ "$(cat "$tree/out")" = "$version can be released from this commit" ] || fail "script/release --check does not say so"
+[ ! -e "$tree/build/release-$version" ] || fail "script/release --check makes a release"
+! check_release "- More." || fail "a changelog with changes below [Unreleased] is released"
+grep -q 'CHANGELOG.md has changes below \[Unreleased\]' "$tree/out" || fail "another error than [Unreleased]"
 echo "nights, totals and releases are right"
