@@ -458,6 +458,38 @@ TEST_F(ClusterCheck, PluginsOfGkeAndNebuly) {
   EXPECT_EQ(ObjectsOf("NebulyPlugin"), std::vector<std::string>{"gpu-2"});
 }
 
+TEST_F(ClusterCheck, MonitorsOfGpusWhoseMigModeMayChange) {
+  const auto report = [this](int gpu, const std::string& layout) {
+    FirstNode().annotations[fmt::format("nos.nebuly.com/status-layout-{}", gpu)] = layout;
+  };
+  Plugin("nvidia-dcgm-exporter", "nvcr.io/nvidia/k8s/dcgm-exporter:4.4.1-4.6.0-ubuntu22.04", "",
+         "/var/lib/kubelet/pod-resources");
+  EXPECT_EQ(VerdictOf("GpuMonitor"), Verdict::kOk) << "it has no pod on a labelled node";
+  Pod("nvidia-dcgm-exporter", "gpu-1", true);
+  EXPECT_EQ(VerdictOf("GpuMonitor"), Verdict::kWarning) << "the MIG modes are not known";
+  EXPECT_EQ(ObjectsOf("GpuMonitor"), std::vector<std::string>{"gpu-1"});
+  for (int gpu = 0; gpu < 8; ++gpu) report(gpu, "1g.5gb@0:free");
+  EXPECT_EQ(VerdictOf("GpuMonitor"), Verdict::kOk);
+  report(7, "");
+  EXPECT_EQ(VerdictOf("GpuMonitor"), Verdict::kWarning);
+  FirstNode().labels["nos.nebuly.com/gpu-partitioning"] = "mps";
+  EXPECT_EQ(VerdictOf("GpuMonitor"), Verdict::kOk) << "nos does not change MIG modes there";
+}
+
+TEST_F(ClusterCheck, WholeGpusHaveMigModeOff) {
+  Plugin("dcgm-exporter", "gke.gcr.io/monitor:1", "", "/var/lib/kubelet/pod-resources");
+  Pod("dcgm-exporter", "gpu-1", true);
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    const std::string number = std::to_string(gpu);
+    FirstNode().annotations["nos.nebuly.com/status-model-" + number] = "A100-40GB+GPU";
+    FirstNode().annotations["nos.nebuly.com/status-other-model-" + number] = "";
+    FirstNode().annotations["nos.nebuly.com/status-layout-" + number] = "1g.5gb@0:free";
+  }
+  EXPECT_EQ(VerdictOf("GpuMonitor"), Verdict::kOk);
+  FirstNode().annotations["nos.nebuly.com/status-layout-7"] = "gpu@0:used";
+  EXPECT_EQ(VerdictOf("GpuMonitor"), Verdict::kWarning);
+}
+
 TEST_F(ClusterCheck, GpuOperator) {
   EXPECT_EQ(VerdictOf("GpuOperator"), Verdict::kNotChecked);
   state_.cluster_policies.status = Status::Ok();

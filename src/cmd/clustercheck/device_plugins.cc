@@ -1,11 +1,13 @@
-// Device plugins and operators that act on the same GPUs.
+// Device plugins, operators and monitors that act on the same GPUs.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "cluster/annotations.h"
 #include "cmd/clustercheck/topics.h"
+#include "gpu/product.h"
 
 namespace nos::cmd {
 namespace {
@@ -210,6 +212,55 @@ void CheckMigConfig(const Snapshot& snapshot, Findings& findings) {
       "no labelled node has nvidia.com/mig.config");
 }
 
+// Nodes with a pod of DCGM or its exporter. Their DaemonSets are nvidia-dcgm and
+// nvidia-dcgm-exporter in the GPU Operator, dcgm-exporter in GKE.
+std::set<std::string> NodesWithMonitor(const Snapshot& snapshot) {
+  std::set<std::string> monitors, nodes;
+  for (const WorkloadFacts& one : snapshot.daemon_sets.items) {
+    if (one.name.find("dcgm") != std::string::npos || one.HasImage("dcgm")) {
+      monitors.insert(one.Key());
+    }
+  }
+  for (const PodFacts& pod : snapshot.pods.items) {
+    if (!pod.owner.starts_with("DaemonSet/")) continue;
+    if (monitors.contains(pod.ns + pod.owner.substr(pod.owner.find('/')))) nodes.insert(pod.node);
+  }
+  return nodes;
+}
+
+// True if the agent reports a MIG instance on each GPU, so that their MIG mode is on. Annotations
+// do not have the mode of a GPU without instances.
+bool HasMigModeOn(const NodeFacts& node, const gpu::Catalogue& catalogue) {
+  cluster::Node object;
+  object.meta.labels.insert(node.labels.begin(), node.labels.end());
+  object.meta.annotations.insert(node.annotations.begin(), node.annotations.end());
+  const std::vector<cluster::Gpu> gpus = cluster::ReadNodeGpus(object, catalogue).gpus;
+  return !gpus.empty() && std::ranges::all_of(gpus, [](const cluster::Gpu& gpu) {
+    if (gpu.instances.empty()) return false;
+    const gpu::ProfileId profile = gpu.instances.front().placement.profile;
+    return gpu::SharingModeOfProfile(gpu.model->profile(profile).name) == gpu::kMigMode;
+  });
+}
+
+// Source: nvml.h, nvmlDeviceSetMigMode: NVML_ERROR_IN_USE while other clients have the GPU open.
+void CheckMonitors(const Snapshot& snapshot, Findings& findings) {
+  const std::set<std::string> watched = NodesWithMonitor(snapshot);
+  std::vector<std::string> nodes;
+  for (const NodeFacts& node : snapshot.nodes.items) {
+    const std::string mode = node.Mode();
+    if ((mode != "mig" && mode != "hybrid") || !watched.contains(node.name)) continue;
+    if (!HasMigModeOn(node, *snapshot.catalogue)) nodes.push_back(node.name);
+  }
+  findings.WarnIfAny(
+      "GpuMonitor", nodes,
+      "DCGM runs on nodes with GPUs whose MIG mode may have to change, which the driver can refuse "
+      "while DCGM has them open",
+      "if the node has Events DeviceOperationFailed: kubectl label node NODE --overwrite "
+      "nvidia.com/gpu.deploy.dcgm-exporter=false nvidia.com/gpu.deploy.dcgm=false, and "
+      "migAgent.telemetry.gpuMetrics=true (docs/install.md)",
+      "DCGM runs on no partitioned node that has a GPU without MIG instances");
+}
+
 }  // namespace
 
 void CheckDevicePlugins(const Snapshot& snapshot, Findings& findings) {
@@ -227,6 +278,7 @@ void CheckDevicePlugins(const Snapshot& snapshot, Findings& findings) {
   }
   CheckNebuly(snapshot, plugins, findings);
   CheckMigConfig(snapshot, findings);
+  CheckMonitors(snapshot, findings);
 }
 
 }  // namespace nos::cmd

@@ -165,6 +165,24 @@ TEST_F(NvmlAgentTest, RetriesWhileMonitorHoldsInstance) {
   EXPECT_NE(Events().find("NVML_ERROR_IN_USE"), std::string::npos) << Events();
 }
 
+// Hopper changes its MIG mode without a reset.
+TEST_F(NvmlAgentTest, EnablesMigWhenMonitorLetsGoOfGpu) {
+  node_.EditGpu(0, [](JsonObject& gpu) {
+    gpu = JsonObject{{"model", "H100-80GB"},
+                     {"product", "NVIDIA H100 80GB HBM3"},
+                     {"mig", false},
+                     {"inUse", true}};
+  });
+  Run();
+  Plan("7", {{0, "1g.10gb@0"}});
+  Run();
+  EXPECT_TRUE(node_.Layout(0).empty());
+  EXPECT_NE(Events().find("NVML_ERROR_IN_USE"), std::string::npos) << Events();
+  node_.EditGpu(0, [](JsonObject& gpu) { gpu["inUse"] = false; });
+  Run(seconds(120));
+  EXPECT_EQ(node_.Layout(0), Names{"1g.10gb@0"}) << Events();
+}
+
 // Random plans, faults and restarts: devices held by pods are never destroyed, and the last plan is
 // finally applied.
 TEST_F(NvmlAgentTest, ConvergesFromRandomStatesWithFaults) {
