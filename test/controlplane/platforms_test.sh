@@ -147,8 +147,10 @@ expect 'gpuMetrics: true' only agent
 expect 'gpuMetrics: false' only agent --api-versions nvidia.com/v1/ClusterPolicy
 expect 'gpuMetrics: true' only agent --api-versions nvidia.com/v1/ClusterPolicy --set gpuPartitioner.migAgent.telemetry.gpuMetrics=true
 expect 'gpuMetrics: false' platform gpu-operator
-# Its validator waits for a capacity of nvidia.com/*.
-expect 'wholeOnMigNodes: true' platform gpu-operator
+# The operator's validator waits for a capacity of nvidia.com/*. In clouds no other plugin gives whole GPUs;
+# elsewhere one may.
+for name in gpu-operator gke eks aks; do expect 'wholeOnMigNodes: true' platform "$name"; done
+for name in gpu-operator-nvidia-plugin k3s talos kubeadm; do expect_no 'wholeOnMigNodes' platform "$name"; done
 
 # A proxy: the variables of the pods, in a real nos. The proxy notes which hosts it is asked for.
 given=(--set proxy.httpsProxy=http://127.0.0.1:3128 --set proxy.noProxy='.corp.test\,10.0.0.0/8')
