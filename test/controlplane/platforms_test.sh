@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests what the chart offers for each platform: the values files of deploy/helm/nos/platforms, which
 # the real API server takes with its schema and Pod Security; variables, volumes, proxies, mirrors,
-# architectures; labels of the Prometheus operator's objects; the dashboard's route; who may read quotas.
+# architectures; labels of the Prometheus operator's objects; the dashboard's route; who may read quotas and GPUs.
 #
 #   platforms_test.sh SCRIPT BUILD     with NOS_CONTROLPLANE_DIR
 # shellcheck source=test/controlplane/check.sh
@@ -12,7 +12,8 @@ shared_plane
 namespace=platforms-$$
 work=$(mktemp -d)
 end() {
-  "$kubectl" delete clusterrole "$namespace-quotas-view" --ignore-not-found >/dev/null 2>&1
+  "$kubectl" delete clusterrole "$namespace-quotas-view" "$namespace-reader" --ignore-not-found >/dev/null 2>&1
+  "$kubectl" delete clusterrolebinding "$namespace-reader" --ignore-not-found >/dev/null 2>&1
   "$kubectl" delete namespace "$namespace" "$namespace-agents" --wait=false >/dev/null 2>&1
   [ -z "${proxy:-}" ] || kill "$proxy"
   rm -rf "$work"
@@ -229,4 +230,43 @@ for kind in elasticquotas compositeelasticquotas; do
     may "$role" list $kind default && fail "$role may read $kind of another namespace"
   done
 done
+
+# Groups of clusterReaders.groups use the terminal on the whole cluster, and write nothing.
+readers() { "$helm" template "$namespace" "$chart" -n "$namespace" --kube-version 1.28.0 -s templates/readers.yaml "$@"; }
+expect_no 'kind: ClusterRoleBinding' readers
+refuse 'did you mean clusterReaders.groups' readers --set 'clusterReaders.group={team}'
+readers --set "clusterReaders.groups={$namespace-team,system:serviceaccounts:$namespace}" >"$work/readers"
+expect 'clusterrolebinding.*serverside-applied' k apply --server-side -f "$work/readers"
+as_team() { k auth can-i "$@" --as someone --as-group "$namespace-team"; }
+within 30 as_team list pods -n default
+for right in 'get nodes' 'watch pods -A' 'list elasticquotas.nos.nebuly.com -A' 'list nodepools.nos.nebuly.com'; do
+  # shellcheck disable=SC2086
+  expect '^yes$' as_team $right
+done
+for right in 'patch nodes' 'create pods -n default' 'delete pods -A' 'list secrets -A' 'list configmaps -A' \
+  'get pods --subresource=log -A' 'create elasticquotas.nos.nebuly.com -A'; do
+  # shellcheck disable=SC2086
+  refuse '^no$' as_team $right
+done
+expect created from "
+apiVersion: v1
+kind: Pod
+metadata: {name: waits, namespace: $namespace}
+spec:
+  schedulerName: $namespace
+  securityContext: {runAsNonRoot: true, runAsUser: 1000, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: main
+    image: example/any
+    securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+    resources: {limits: {nvidia.com/mig-1g.7gb: 1}}
+" k create
+expect kubeconfig "$controlplane" kubeconfig "$namespace" --namespace "$namespace" --serviceaccount default
+reader() { "$nos" "$@" --kubeconfig "$dir/$namespace.kubeconfig"; }
+for command in status 'get gpus' 'get nodes' 'get quotas' 'get pools' "explain waits -n $namespace"; do
+  # shellcheck disable=SC2086
+  expect_no 'forbidden|note: ignoring' reader $command
+done
+expect "$namespace/waits waits" reader explain waits -n "$namespace"
+expect " waits " reader get pods -n "$namespace"
 echo ok
