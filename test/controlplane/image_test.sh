@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # nos from nothing to a running slice, as docs/install.md has it: image and chart of a release come from a
-# registry, the chart alone configures every daemon, and a real kubelet with containerd and runc runs them
-# on the real control plane, with pods, Services and names of their own network. Doubles are: the GPUs,
-# their driver's files, and the GPU Operator, which puts these and labels on a node.
+# registry, the chart alone configures every daemon but that of MPS, and a real kubelet with containerd and
+# runc runs them on the real control plane, with pods, Services and names of their own network. Doubles are:
+# the GPUs, their driver's files, and the GPU Operator, which puts these and labels on a node.
 #
 #   image_test.sh SCRIPT BUILD_FOLDER [RELEASE]
 #
