@@ -209,6 +209,8 @@ void Collector::TakeInPod(const Pod& before, const Pod& after) {
 
 void Collector::ReportPod(const cluster::Pod& pod) {
   Known& known = pods_[pod.meta.uid];
+  known.ns = pod.meta.ns;
+  known.name = pod.meta.name;
   if (pod.Finished() && known.finished == Time()) known.finished = EndOf(pod, now_);
   jobs_.Put(pod, known.finished);
   const auto quota = quota_of_.find(pod.meta.ns);
@@ -303,17 +305,24 @@ void Collector::ReportServed(const cluster::Pod& pod) {
 }
 
 void Collector::ReportEviction(const cluster::Pod& pod) {
-  const std::string* reclaimed = reconcile::WhyReclaimed(pod);
+  const bool reclaimed = reconcile::WhyReclaimed(pod) != nullptr;
+  std::string summary = fmt::format("evicting Pod {} from Node {}", pod.Key(), pod.node_name);
+  JsonArray pods;
+  if (const auto known = pods_.find(reconcile::PreemptorOf(pod)); known != pods_.end()) {
+    summary += fmt::format(" for Pod {}/{}", known->second.ns, known->second.name);
+    pods.push_back({{"namespace", known->second.ns}, {"name", known->second.name}});
+  }
   Emit({{"kind", "decision"},
         {"id", "eviction/" + pod.meta.uid},
-        {"type", reclaimed != nullptr ? "reclaim" : "preemption"},
-        {"summary", fmt::format("{} has to go from {}", pod.Key(), pod.node_name)},
+        {"type", reclaimed ? "reclaim" : "preemption"},
+        {"summary", std::move(summary)},
         {"node", pod.node_name},
         {"nodes", JsonArray()},
-        {"pods", JsonArray()},
+        {"pods", std::move(pods)},
         {"victims", JsonArray{NameOf(pod)}},
         {"state", "applied"},
-        {"why", pod.FindCondition("DisruptionTarget")->message}});
+        {"why", reclaimed ? "an elastic quota guarantees these resources to another Pod"
+                          : "another Pod has a higher priority"}});
 }
 
 void Collector::Emit(JsonObject record) {

@@ -68,6 +68,7 @@ class Collector final : public reconcile::Reconciler {
   // The last reported state of a pod.
   struct Known {
     std::string record;
+    std::string ns, name;
     Time finished{};  // when the end was observed
   };
   // The last observed plan of a node.

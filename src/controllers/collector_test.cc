@@ -1,6 +1,7 @@
 // Records that the collector reports while objects of the cluster are created, changed and deleted.
 #include "controllers/collector/fixture_test.h"
 #include "kube/testing/refuse.h"
+#include "reconcile/condition.h"
 
 namespace nos::controllers {
 namespace {
@@ -376,10 +377,32 @@ TEST_F(CollectorTest, ReportsEvictionForElasticQuota) {
   Run();
   ASSERT_EQ(Records("decision").size(), 1u);
   EXPECT_EQ(FindString(Records("decision")[0], "type"), "reclaim");
+  EXPECT_EQ(FindString(Records("decision")[0], "summary"), "evicting Pod team/p from Node n");
   EXPECT_EQ(WriteJson(*Find(Records("decision")[0], "victims")),
             R"([{"namespace":"team","name":"p"}])");
   Run();
   EXPECT_TRUE(Records("decision").empty());
+}
+
+TEST_F(CollectorTest, NamesPodForWhichAnotherIsEvicted) {
+  Node("n");
+  Pod("p", "n", "Running");
+  Pod("urgent");
+  Run();
+  const std::string uid(FindString(*Find(*api_.Find("pods", "team/urgent"), "metadata"), "uid"));
+  Pod("p", "n", "Running",
+      {{{"type", "DisruptionTarget"},
+        {"status", "True"},
+        {"reason", "PreemptionByScheduler"},
+        {"message",
+         reconcile::WithPreemptor("s: preempting to accommodate a higher priority pod", uid)}}});
+  Run();
+  ASSERT_EQ(Records("decision").size(), 1u);
+  const Json decision = Records("decision")[0];
+  EXPECT_EQ(FindString(decision, "type"), "preemption");
+  EXPECT_EQ(FindString(decision, "summary"), "evicting Pod team/p from Node n for Pod team/urgent");
+  EXPECT_EQ(FindString(decision, "why"), "another Pod has a higher priority");
+  EXPECT_EQ(WriteJson(*Find(decision, "pods")), R"([{"namespace":"team","name":"urgent"}])");
 }
 
 TEST_F(CollectorTest, ReportsJobWithoutPods) {

@@ -10,6 +10,7 @@ namespace {
 
 // Marks the messages of reclaims, in every version.
 constexpr std::string_view kQuotaWords = "elastic quota";
+constexpr std::string_view kPreemptor = " (for pod ";
 
 bool IsSame(const cluster::Condition* known, const WantedCondition& wanted) {
   return known != nullptr && known->status == wanted.status && known->reason == wanted.reason &&
@@ -73,6 +74,19 @@ const std::string* WhyReclaimed(const cluster::Pod& pod) {
                   found->reason == "PreemptionByScheduler" &&
                   found->message.find(kQuotaWords) != std::string::npos;
   return is ? &found->message : nullptr;
+}
+
+std::string WithPreemptor(std::string message, std::string_view uid) {
+  return fmt::format("{}{}{})", std::move(message), kPreemptor, uid);
+}
+
+std::string PreemptorOf(const cluster::Pod& pod) {
+  const cluster::Condition* found = pod.FindCondition("DisruptionTarget");
+  if (found == nullptr || found->reason != "PreemptionByScheduler") return "";
+  const size_t begin = found->message.rfind(kPreemptor);
+  if (begin == std::string::npos || !found->message.ends_with(')')) return "";
+  const size_t uid = begin + kPreemptor.size();
+  return found->message.substr(uid, found->message.size() - 1 - uid);
 }
 
 std::string EvictedBy(const cluster::Pod& pod) {

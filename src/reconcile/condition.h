@@ -33,6 +33,12 @@ std::string ReclaimMessage(std::string_view scheduler);
 // that reason.
 const std::string* WhyReclaimed(const cluster::Pod& pod);
 
+// Adds the UID of the pod for which the eviction is, as kube-scheduler's Event "Preempted" has it:
+// names of other tenants are for the cluster's operators only.
+std::string WithPreemptor(std::string message, std::string_view uid);
+// That UID; empty if the pod was not evicted for another one, or by another scheduler.
+std::string PreemptorOf(const cluster::Pod& pod);
+
 // The name of the scheduler profile that evicted the pod; empty if unknown. Source:
 // kube-scheduler's message, "NAME: preempting to accommodate a higher priority pod".
 std::string EvictedBy(const cluster::Pod& pod);

@@ -41,9 +41,9 @@ const stuck = {
     'WaitForPods', /pod stuck\/holder on node node-1/],
   'daemon-beside-empty': [pod('daemon-beside-empty', slice('2g.10gb'), {
     metadata: { ownerReferences: [{ apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'e', uid: 'e', controller: true }] },
-    spec: { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [
+    spec: { schedulerName: 'default-scheduler', affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [
       { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['node-2'] }] }] } } } } }),
-    'UseDeployment', /^run it as a Deployment with a nodeSelector for node node-2/],
+    'UseDeployment', /^run it as a Deployment with a nodeSelector for node node-2/, ['what-if']],  // by nos scheduler
   whole: [pod('whole', { 'nvidia.com/gpu': '1' }, on('node-1')), 'AddNode', /at least 1 nvidia.com\/gpu/],
   shares: [pod('shares', { 'nvidia.com/gpu-10gb': '1' }), 'AddNode', /gpu-partitioning|10gb/],
 }

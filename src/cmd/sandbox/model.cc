@@ -150,11 +150,14 @@ DecisionRow RowOf(const controllers::ScalingDecision& decision, Time started) {
 }
 
 DecisionRow RowOf(const sim::EvictionChecker::Eviction& eviction, Time started) {
-  // "NAME-OF-SCHEDULER: preempting to accommodate ...": there is one scheduler here.
-  const size_t colon = eviction.message.find(": ");
-  const std::string why =
-      colon == std::string::npos ? eviction.message : eviction.message.substr(colon + 2);
-  return {eviction.at - started, eviction.pod, {}, {}, "evicted, " + why};
+  const std::string preemptor = eviction.preemptor.empty() ? "a waiting pod" : eviction.preemptor;
+  return {eviction.at - started,
+          eviction.pod,
+          {},
+          {},
+          fmt::format("evicted for {}, {}", preemptor,
+                      eviction.for_quota ? "to which its elastic quota guarantees the resources"
+                                         : "which has a higher priority")};
 }
 
 // The GPU resources of each quota, in the order of names.

@@ -166,11 +166,13 @@ std::optional<kube::Workers::Call> Evictor::Evict(const Pod& victim, const Pod& 
 void Evictor::Send(const Eviction& eviction, Results& results, kube::Client& client) {
   const cluster::Pod& victim = *eviction.victim;
   const cluster::Pod& preemptor = *eviction.preemptor;
+  std::string why = eviction.for_quota
+                        ? reconcile::ReclaimMessage(preemptor.scheduler_name)
+                        : fmt::format("{}: preempting to accommodate a higher priority pod",
+                                      preemptor.scheduler_name);
   const reconcile::WantedCondition condition{
       "DisruptionTarget", "True", "PreemptionByScheduler",
-      eviction.for_quota ? reconcile::ReclaimMessage(preemptor.scheduler_name)
-                         : fmt::format("{}: preempting to accommodate a higher priority pod",
-                                       preemptor.scheduler_name)};
+      reconcile::WithPreemptor(std::move(why), preemptor.meta.uid)};
   Json options = {{"preconditions", {{"uid", victim.meta.uid}}}};
   if (eviction.grace) options.get_object()["gracePeriodSeconds"] = *eviction.grace;
   Status deleted = reconcile::WriteCondition(client, victim, condition, eviction.time);

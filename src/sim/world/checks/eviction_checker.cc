@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "reconcile/condition.h"
 #include "sim/world/node/invariants.h"
 
 namespace nos::sim {
@@ -36,9 +37,11 @@ void EvictionChecker::See(const Pod& before, const Pod& after, Time now) {
   const bool same = before != nullptr && after != nullptr && before->meta.uid == after->meta.uid;
   if (!IsMarked(after) || (same && IsMarked(before))) return;
   ++evicted_;
-  last_.push_back({now, after->Key(), after->FindCondition("DisruptionTarget")->message});
-  if (last_.size() > kKept) last_.pop_front();
   const bool for_quota = IsForQuota(*after);
+  const auto preemptor = waiting_.find(reconcile::PreemptorOf(*after));
+  last_.push_back({now, after->Key(),
+                   preemptor == waiting_.end() ? "" : preemptor->second.pod->Key(), for_quota});
+  if (last_.size() > kKept) last_.pop_front();
   const bool for_somebody = std::ranges::any_of(waiting_, [&](const auto& one) {
     const cluster::Pod& pod = *one.second.pod;
     const bool may =

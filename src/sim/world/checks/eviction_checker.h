@@ -37,7 +37,8 @@ class EvictionChecker {
 
   struct Eviction {
     Time at{};
-    std::string pod, message;  // the pod's key, and why it was evicted
+    std::string pod, preemptor;  // keys; the second is empty if it is not known
+    bool for_quota = false;      // and not for a priority
   };
   // The last ones, at most kKept, oldest first.
   const std::deque<Eviction>& last() const { return last_; }

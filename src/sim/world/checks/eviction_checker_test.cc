@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "reconcile/condition.h"
 #include "sim/world/node/invariants.h"
 
 namespace nos::sim {
@@ -68,6 +69,21 @@ TEST_F(EvictionCheckerTest, AcceptsEvictionsForAnotherNamespacesQuota) {
       checker.TakeProblems(),
       ElementsAre("default/victim of priority 9 is evicted, and none that waits has a right to "
                   "that"));
+}
+
+TEST_F(EvictionCheckerTest, RecordsForWhomPodsWereEvicted) {
+  const auto high = Make("high", 5);
+  checker.See(nullptr, high, now);
+  const auto victim = Make("low", 4, "n");
+  auto evicted = std::make_shared<cluster::Pod>(*victim);
+  evicted->conditions = {
+      {"DisruptionTarget", "True", "PreemptionByScheduler",
+       reconcile::WithPreemptor("s: preempting to accommodate a higher priority pod",
+                                high->meta.uid)}};
+  checker.See(victim, evicted, now);
+  ASSERT_EQ(checker.last().size(), 1U);
+  EXPECT_EQ(checker.last().front().preemptor, "default/high");
+  EXPECT_FALSE(checker.last().front().for_quota);
 }
 
 TEST_F(EvictionCheckerTest, FormerlyPendingPodCountsForAWhile) {
