@@ -4,30 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <vector>
 
 #include "base/text.h"
-#include "codec/millionths.h"
+#include "cmd/cli/money.h"
 
 namespace nos::cmd {
 namespace {
 
-constexpr int64_t kMillion = 1'000'000;
 constexpr std::array<const char*, 3> kNarrow = {"used", "idle", "unknown"};
-constexpr std::array<const char*, 8> kWide = {
-    "used", "idle", "unknown", "free", "unpartitioned", "fragmented", "stranded", "not_reported"};
-
-std::optional<int64_t> AmountOf(const Json* amount) {
-  if (amount == nullptr || !amount->is_string()) return std::nullopt;
-  return ParseMillionths(View(amount->get_string()));
-}
-
-std::string HoursText(const Json* amount) {
-  const auto hours = AmountOf(amount);
-  return hours ? fmt::format("{}.{:02}", Grouped(*hours / kMillion), *hours % kMillion / 10'000)
-               : "-";
-}
 
 std::string ShareText(const Json* part, const Json* all) {
   const auto amount = AmountOf(part), total = AmountOf(all);
@@ -54,7 +39,7 @@ void AddAmounts(const Json& row, const Json* all, bool wide, std::vector<std::st
   const auto add = [&](const char* category) {
     cells.push_back(parts ? MoneyText(Find(row, "categories", category)) : "-");
   };
-  wide ? std::ranges::for_each(kWide, add) : std::ranges::for_each(kNarrow, add);
+  wide ? std::ranges::for_each(kCostCategories, add) : std::ranges::for_each(kNarrow, add);
   cells.push_back(parts ? MoneyText(Find(row, "borrowed")) : "-");
 }
 
@@ -73,30 +58,12 @@ std::vector<std::string> HeaderOf(const Json& answer, bool wide) {
   header.push_back(fmt::format("COST ({})", FindString(answer, "currency")));
   header.insert(header.end(), {"SHARE", "GPU HOURS"});
   const auto add = [&](const char* category) { header.push_back(upper(category)); };
-  wide ? std::ranges::for_each(kWide, add) : std::ranges::for_each(kNarrow, add);
+  wide ? std::ranges::for_each(kCostCategories, add) : std::ranges::for_each(kNarrow, add);
   header.emplace_back("BORROWED");
   return header;
 }
 
 }  // namespace
-
-std::string Grouped(int64_t number) {
-  std::string text = fmt::to_string(number);
-  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) {
-    text.insert(static_cast<size_t>(at), ",");
-  }
-  return text;
-}
-
-std::string MoneyText(const Json* amount) {
-  const auto micros = AmountOf(amount);
-  if (!micros) return "-";
-  const int64_t digit = *micros < 10 * kMillion ? 100 : 10'000;
-  const int64_t rounded = (*micros + digit / 2) / digit * digit;
-  const int64_t rest = rounded % kMillion / digit;
-  return digit == 100 ? fmt::format("{}.{:04}", Grouped(rounded / kMillion), rest)
-                      : fmt::format("{}.{:02}", Grouped(rounded / kMillion), rest);
-}
 
 TextTable CostTableOf(const Json& answer, bool wide) {
   TextTable table(HeaderOf(answer, wide));

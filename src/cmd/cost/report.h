@@ -1,7 +1,6 @@
 // Output of `nos cost`, from an answer of a telemetry server to a table. Pure functions.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -10,12 +9,6 @@
 #include "codec/json.h"
 
 namespace nos::cmd {
-
-// "1,234.50"; amounts below ten have four digits after the point. "-" for an unknown amount.
-std::string MoneyText(const Json* amount);
-
-// "1,234". REQUIRES: not negative.
-std::string Grouped(int64_t number);
 
 // `answer`: as in GET cost. `wide`: with all categories. The total is the last row.
 TextTable CostTableOf(const Json& answer, bool wide);

@@ -39,21 +39,6 @@ Json Answer(const char* by, JsonArray rows) {
           {"total", Amounts("2469134.250000", "24.691356", "3.000000")}};
 }
 
-TEST(CostReportTest, WritesAmounts) {
-  const auto text = [](const char* amount) {
-    const Json value(amount);
-    return MoneyText(&value);
-  };
-  EXPECT_EQ(text("0.000000"), "0.0000");
-  EXPECT_EQ(text("9.999949"), "9.9999");
-  EXPECT_EQ(text("1234567.125000"), "1,234,567.13");
-  EXPECT_EQ(text("999.999999"), "1,000.00");
-  EXPECT_EQ(text("much"), "-");
-  EXPECT_EQ(MoneyText(nullptr), "-");
-  const Json null;
-  EXPECT_EQ(MoneyText(&null), "-");
-}
-
 TEST(CostReportTest, TableFitsAndEndsWithTheTotal) {
   const Json answer =
       Answer("pod", {Row("pod", "team-a", std::string(60, 'x')), Row("unallocated", "", "")});

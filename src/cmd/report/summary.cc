@@ -14,7 +14,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "cmd/cli/html_page.h"
-#include "cmd/cost/report.h"
+#include "cmd/cli/money.h"
 #include "codec/millionths.h"
 
 namespace nos::cmd {
