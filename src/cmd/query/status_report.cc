@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/table.h"
+#include "cmd/cli/money.h"
 #include "controllers/quota_rules.h"
 #include "quota/ledger.h"
 #include "scheduling/pod_state.h"
@@ -17,6 +18,7 @@ namespace {
 
 // A pod that is pending for longer than this needs attention.
 constexpr Duration kLongWait = std::chrono::minutes(10);
+constexpr size_t kNameWidth = 9;  // of a line's name
 
 std::string Counted(size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
@@ -112,7 +114,64 @@ void AddQuotas(const LiveCluster& live, ClusterStatus& status) {
   }
 }
 
+// Phrases that belong together stay on one line.
+std::vector<std::string> Wrapped(const std::vector<std::string>& phrases, size_t width) {
+  std::vector<std::string> lines;
+  for (const std::string& phrase : phrases) {
+    if (!lines.empty() && DisplayWidth(lines.back()) + 1 + DisplayWidth(phrase) <= width) {
+      lines.back() += " " + phrase;
+    } else {
+      lines.push_back(phrase);
+    }
+  }
+  return lines;
+}
+
+std::vector<std::string> CostLines(const HourCost& cost, size_t width) {
+  const auto all = CentPartsOf(cost.total);
+  if (!all) return {"unknown: no GPU of the last hour has a price"};
+  std::vector<std::string> phrases = {
+      fmt::format("{} {} in the last hour", all->cost, cost.currency)};
+  for (const std::string& part : all->parts) {
+    phrases.back() += phrases.size() == 1 ? ":" : ",";
+    phrases.push_back(part);
+  }
+  if (AmountOf(Find(cost.total, "unpriced_gpu_hours")).value_or(0) > 0) {
+    phrases.back() += ";";
+    phrases.push_back(fmt::format("{} of {} GPU hours have no price",
+                                  HoursText(Find(cost.total, "unpriced_gpu_hours")),
+                                  HoursText(Find(cost.total, "gpu_hours"))));
+  }
+  return Wrapped(phrases, width);
+}
+
+Json CostJson(const HourCost& cost) {
+  const auto of = [&](std::string_view key) {
+    const Json* found = Find(cost.total, key);
+    return found == nullptr ? Json() : *found;
+  };
+  return JsonObject{{"currency", cost.currency},
+                    {"from", cost.from},
+                    {"to", cost.to},
+                    {"total", of("cost")},
+                    {"gpuHours", of("gpu_hours")},
+                    {"unpricedGpuHours", of("unpriced_gpu_hours")},
+                    {"categories", of("categories")}};
+}
+
 }  // namespace
+
+std::optional<HourCost> HourCostOf(const Json& answer) {
+  const Json *configured = Find(answer, "configured"), *total = Find(answer, "total"),
+             *from = Find(answer, "from"), *to = Find(answer, "to");
+  for (const Json* each : {configured, total, from, to}) {
+    if (each == nullptr) return std::nullopt;
+  }
+  if (*configured != Json(true) || AmountOf(Find(*total, "gpu_hours")).value_or(0) == 0) {
+    return std::nullopt;
+  }
+  return HourCost{std::string(FindString(answer, "currency")), *from, *to, *total};
+}
 
 ClusterStatus StatusOf(const LiveCluster& live, Time now) {
   ClusterStatus status;
@@ -130,7 +189,7 @@ ClusterStatus StatusOf(const LiveCluster& live, Time now) {
 std::string ToText(const ClusterStatus& status, size_t width, size_t groups) {
   std::string text;
   const auto add = [&](std::string_view name, const std::string& value) {
-    text += Truncate(Printable(fmt::format("{:<9}{}", name, value)), width) + "\n";
+    text += Truncate(Printable(fmt::format("{:<{}}{}", name, kNameWidth, value)), width) + "\n";
   };
   add("GPUs", fmt::format("{} on {}: {} without pods, {} of the slots used", status.gpus.gpus,
                           Counted(status.nodes, "node"), status.gpus.gpus - status.gpus.with_pods,
@@ -149,6 +208,10 @@ std::string ToText(const ClusterStatus& status, size_t width, size_t groups) {
   if (status.quotas > 0) {
     add("Quotas", fmt::format("{}: {} borrow, {} with pending pods below their min", status.quotas,
                               status.borrowing, status.below_min));
+  }
+  if (status.cost) {
+    const auto lines = CostLines(*status.cost, width - std::min(width, kNameWidth));
+    for (const std::string& line : lines) add(&line == &lines.front() ? "Cost" : "", line);
   }
   if (!status.waiting.empty()) {
     TextTable table({"PODS", "NAMESPACE", "REQUEST", "LONGEST", "OLDEST", "WHY"});
@@ -183,7 +246,7 @@ Json ToJson(const ClusterStatus& status) {
                                  {"why", group.message}});
   }
   const double gpus = static_cast<double>(std::max<size_t>(1, status.gpus.gpus));
-  return JsonObject{
+  JsonObject json = {
       {"nodes", status.nodes},
       {"gpus", JsonObject{{"total", status.gpus.gpus},
                           {"withoutPods", status.gpus.gpus - status.gpus.with_pods},
@@ -197,6 +260,8 @@ Json ToJson(const ClusterStatus& status) {
                             {"belowMinWithPendingPods", status.below_min}}},
       {"waiting", std::move(waiting)},
       {"attention", JsonArray(status.attention.begin(), status.attention.end())}};
+  if (status.cost) json["cost"] = CostJson(*status.cost);
+  return json;
 }
 
 }  // namespace nos::cmd

@@ -1,10 +1,12 @@
 // Output of `nos status`: a cluster's GPUs, pods and quotas on one screen. Pure functions.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cmd/query/get_report.h"
+#include "codec/json.h"
 
 namespace nos::cmd {
 
@@ -16,12 +18,22 @@ struct WaitingGroup {
   Duration longest{};
 };
 
+// What the GPUs cost in the last hour, as a telemetry server has it.
+struct HourCost {
+  std::string currency;
+  Json from, to;  // milliseconds since the epoch
+  Json total;     // cost, GPU hours and categories
+};
+// `answer`: as in GET cost. Nullopt without prices, and if no GPU was reported.
+std::optional<HourCost> HourCostOf(const Json& answer);
+
 struct ClusterStatus {
   size_t nodes = 0;
   GpuSums gpus;
   size_t running = 0, starting = 0, pending = 0;  // pods that request GPUs
   size_t repartitioning = 0;                      // GPUs whose plan is not applied yet
   size_t quotas = 0, borrowing = 0, below_min = 0;
+  std::optional<HourCost> cost;
   std::vector<WaitingGroup> waiting;   // longest first
   std::vector<std::string> attention;  // one sentence each
 };

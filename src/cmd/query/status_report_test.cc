@@ -122,5 +122,76 @@ TEST_F(StatusReportTest, SaysHowManyGroupsAreNotShown) {
   for (const auto line : Split(text, '\n')) EXPECT_LE(DisplayWidth(line), 100U) << line;
 }
 
+// An answer of GET cost.
+Json CostAnswer(bool configured, const Json& cost, const char* unpriced) {
+  return {{"configured", configured},
+          {"currency", configured ? "EUR" : ""},
+          {"from", 1'763'756'400'000},
+          {"to", 1'763'760'000'000},
+          {"total",
+           {{"cost", cost},
+            {"gpu_hours", "4.500000"},
+            {"unpriced_gpu_hours", unpriced},
+            {"borrowed", "0.000000"},
+            {"categories",
+             {{"used", "5.004000"},
+              {"idle", "3.004000"},
+              {"unknown", "0.001000"},
+              {"free", "1000.000000"},
+              {"unpartitioned", "0.000000"},
+              {"fragmented", "1.500000"},
+              {"stranded", "0.000000"},
+              {"not_reported", "0.250000"}}}}}};
+}
+
+TEST_F(StatusReportTest, SaysWhatTheLastHourCost) {
+  AddNode("n", "1g.5gb@0:used");
+  AddPod("run", "n", std::chrono::hours(1));
+  ClusterStatus status = Status();
+  status.cost = HourCostOf(CostAnswer(true, "1009.759000", "0.000000"));
+  EXPECT_EQ(ToText(status, 100, 10), R"(GPUs     1 on 1 node: 0 without pods, 12 % of the slots used
+         no GPU is being repartitioned
+Pods     1 running, 0 pending
+Cost     1,009.76 EUR in the last hour: 5.00 used, 3.01 idle, 1,000.00 free, 1.50 fragmented,
+         0.25 not reported
+
+NEEDS ATTENTION
+nothing
+)");
+  const Json json = ToJson(status);
+  EXPECT_EQ(FindString(json, "cost", "total"), "1009.759000");
+  EXPECT_EQ(FindString(json, "cost", "currency"), "EUR");
+  EXPECT_EQ(FindString(json, "cost", "categories", "not_reported"), "0.250000");
+  EXPECT_EQ(Find(json, "cost", "to")->to_number<int64_t>(), 1'763'760'000'000);
+}
+
+TEST_F(StatusReportTest, SaysWhichHoursHaveNoPrice) {
+  ClusterStatus status = Status();
+  status.cost = HourCostOf(CostAnswer(true, "1009.759000", "1.500000"));
+  const std::string some = ToText(status, kUncut, 10);
+  EXPECT_NE(some.find(" 0.25 not reported; 1.50 of 4.50 GPU hours have no price\n"),
+            std::string::npos)
+      << some;
+  status.cost = HourCostOf(CostAnswer(true, nullptr, "4.500000"));
+  const std::string all = ToText(status, kUncut, 10);
+  EXPECT_NE(all.find("Cost     unknown: no GPU of the last hour has a price\n"), std::string::npos)
+      << all;
+  EXPECT_TRUE(Find(ToJson(status), "cost", "total")->is_null());
+}
+
+TEST_F(StatusReportTest, SaysNothingOfCostsWithoutPrices) {
+  ClusterStatus status = Status();
+  const std::string text = ToText(status, 100, 10);
+  status.cost = HourCostOf(CostAnswer(false, nullptr, "4.500000"));
+  EXPECT_EQ(ToText(status, 100, 10), text);
+  EXPECT_EQ(Find(ToJson(status), "cost"), nullptr);
+  for (const Json& other : {Json(), Json("text"), Json(JsonObject{{"configured", true}})}) {
+    EXPECT_FALSE(HourCostOf(other)) << WriteJson(other);
+  }
+  Json empty = CostAnswer(true, "0.000000", "0.000000");
+  MakeObject(empty, "total")["gpu_hours"] = "0.000000";
+  EXPECT_FALSE(HourCostOf(empty));
+}
+
 }  // namespace
 }  // namespace nos::cmd
