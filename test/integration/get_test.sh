@@ -100,6 +100,14 @@ grep -qE '^Pods +2 running, 1 pending \(longest ' "$work/out" || fail "pods in n
 grep -qE '^1 +team-b +9xmig-7g.40gb ' "$work/out" || fail "a pending pod in nos status"
 call 0 "$nos" status -o json
 grep -q '"pending": 1' "$work/out" || fail "nos status for programs"
+# The cost of the last hour, from the telemetry server of the sandbox.
+server=$(sed -n 's/^dashboard: //p' "$work/sandbox")
+until_it '^Cost +[0-9.]+ USD in the last hour: [0-9]' "$nos" status --server "$server"
+call 0 "$nos" status -o json --server "$server"
+grep -q '"currency": "USD"' "$work/out" || fail "the cost for programs"
+call 0 "$nos" status --server http://127.0.0.1:1
+grep -q '^note: ignoring costs: ' "$work/err" || fail "a telemetry server that does not answer"
+! grep -q '^Cost' "$work/out" || fail "a cost that nobody has said"
 
 # A pod is explained by its name; a running one is where it is.
 call 0 "$nos" explain web
