@@ -5,13 +5,14 @@ import type { Cost, CostBy, CostForecast, CostRow, Savings, Session } from "../a
 import { SinceContext, useBeat, useCluster, useNow, useResource, type Resource } from "../lib/data";
 import {
   besideMonth, costParts, costSpan, dateName, daysOf, hourlyOf, hours, hoursOf, idleOf, labelOf, lostOf, micros, money, monthTitle, rowName, shareOf, stepOf, sum, usedOf,
-  wastesOf, workedHour, type CostPart, type CostSpan, type Waste, type WasteId,
+  wastesOf, workedHour, type CostSpan, type Waste, type WasteId,
 } from "../lib/costs";
 import { duration, nothing, percent } from "../lib/format";
 import { href, setParams, useRoute } from "../lib/route";
 import { savingsRows, waitsText } from "../lib/savings";
 import { useWide } from "../lib/wide";
 import { Choice, Segments, type Option } from "../ui/controls";
+import { PartsBar, PartsList, partStyle } from "../ui/costparts";
 import { Figure } from "../ui/figure";
 import { Icon } from "../ui/icons";
 import { CsvButton } from "../ui/save";
@@ -286,17 +287,7 @@ function Summary({ data, month, span, team }: { data: Cost; month: CostForecast 
         {worked !== null && <Figure name="An hour of GPU work" value={money(worked, currency)} note={`a GPU costs ${money((cost ?? 0) / ((micros(total.gpu_hours) ?? 1) / 1e6), currency)}`} />}
       </div>
       <PartsBar parts={parts} cost={cost ?? 0} />
-      <ul className="capacity-legend">
-        {parts.map((each) => (
-          <li key={each.id} title={each.help}>
-            <span className="swatch" data-part={partStyle[each.id]} aria-hidden="true" />
-            <span>{each.label}</span>
-            <strong>{sum(each.cost)}</strong>
-            <span className="muted">{percent(shareOf(each.cost, cost))}</span>
-            <span className="hidden">{each.help}</span>
-          </li>
-        ))}
-      </ul>
+      <PartsList parts={parts} cost={cost} />
       <p className="muted small">
         {forecast && (
           <>
@@ -314,25 +305,6 @@ function Summary({ data, month, span, team }: { data: Cost; month: CostForecast 
 function countedText(month: CostForecast | undefined): string {
   if (!month || month.counted_from <= month.from) return "";
   return `counted since ${dateName(month.counted_from)}`;
-}
-
-/** Textures as on the overview. */
-const partStyle: Record<CostPart["id"], string> = {
-  used: "used", idle: "idle", unknown: "unmeasured", free: "free", unpartitioned: "empty", fragmented: "fragmented", stranded: "stranded", not_reported: "out",
-  others: "others",
-};
-
-function PartsBar({ parts, cost }: { parts: readonly CostPart[]; cost: number }): ReactNode {
-  return (
-    <div className="capacity-bar" aria-hidden="true">
-      {parts.map((each) => (
-        <span
-          key={each.id} className="capacity-part" data-part={partStyle[each.id]} style={{ flexGrow: each.cost / Math.max(1, cost) }}
-          title={`${each.label}: ${sum(each.cost)}`}
-        />
-      ))}
-    </div>
-  );
 }
 
 /* Over time. */
