@@ -9,6 +9,7 @@ export function micros(amount: string | null | undefined): number | null {
   return found ? Number(found[1]) * 1_000_000 + Number(found[2]) : null;
 }
 
+const cent = 10_000;
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const exact = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
@@ -21,6 +22,10 @@ export function sum(amount: number | null | undefined): string {
 
 export const money = (amount: number | null | undefined, currency: string): string =>
   amount === null || amount === undefined ? nothing : `${sum(amount)} ${currency}`;
+
+/** "12,345.68": with cents however large it is, for parts that add up. */
+export const cents = (amount: number | null | undefined): string =>
+  amount === null || amount === undefined ? nothing : exact.format(Math.round(amount / cent) / 100);
 
 const some = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
 
@@ -66,6 +71,20 @@ export function costParts(amounts: CostAmounts): CostPart[] {
   if (rest > 0) parts.push({ id: "others", cost: rest, ...about.others });
   return parts;
 }
+
+/** Parts in whole cents that add up to the cost in whole cents: each is rounded together with those before it. */
+export function centParts(amounts: CostAmounts): CostPart[] {
+  let [exactly, shown] = [0, 0];
+  return costParts(amounts).flatMap((part) => {
+    exactly += part.cost;
+    const cost = Math.round(exactly / cent) * cent - shown;
+    shown += cost;
+    return cost > 0 ? [{ ...part, cost }] : [];
+  });
+}
+
+/** GPUs were reported in the time, and there are prices. */
+export const hasCosts = (costs: Cost | undefined): costs is Cost => costs !== undefined && costs.configured && micros(costs.total.gpu_hours) !== 0;
 
 const amountOf = (amounts: CostAmounts, ...ids: CostCategory[]): number =>
   ids.reduce((all, id) => all + (micros(amounts.categories[id]) ?? 0), 0);

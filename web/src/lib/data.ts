@@ -2,8 +2,9 @@
 import { createContext, useCallback, useContext, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { api, ApiError } from "../api/client";
 import type { Live } from "../api/live";
-import type { Gpus, Node, Overview, Pod, Session } from "../api/types";
+import type { Cost, Gpus, Node, Overview, Pod, Session } from "../api/types";
 import { backoff } from "../api/sse";
+import { hasCosts } from "./costs";
 import { compareNames } from "./names";
 import { longestAuto, rangeOf, type TimeRange } from "./range";
 import { useRoute } from "./route";
@@ -170,6 +171,26 @@ export const loadPending = (cluster: string, signal: AbortSignal): Promise<Pod[]
 /** A number that grows every `step` real milliseconds: for repeated requests, whatever the server's clock does. */
 export function useBeat(step: number): number {
   return useSyncExternalStore(onBeat, () => Math.floor((beatsSoFar * 1000) / step));
+}
+
+const hour = 3_600_000;
+
+/** What the GPUs cost in the last hour, by namespace; no data without prices. */
+export function useHourCost(): Resource<Cost> {
+  const { name, live } = useCluster();
+  const beat = useBeat(30_000);
+  const last = useRef<Cost>(undefined);
+  const costs = useResource(`hour-cost|${name}|${beat}`, async (signal) => {
+    // Prices come with a restart of the server.
+    if (last.current?.configured === false) return last.current;
+    const now = Math.round(live.now());
+    return (last.current = await api.cost(name, { from: now - hour, to: now, by: "namespace" }, signal));
+  });
+  useEvent("reset", () => {
+    last.current = undefined;
+    costs.reload();
+  });
+  return { ...costs, data: hasCosts(costs.data) ? costs.data : undefined };
 }
 
 /** The time of the cluster's first data, 0 if it is older than the longest automatic range; undefined: not known yet. */

@@ -145,7 +145,11 @@ const teams: Column<Team>[] = [
   { name: "resource", of: (team) => (team.amounts ? team.resource : "") },
   ...(["used", "min", "guaranteed", "max", "borrowed", "lent"] as const).map((name): Column<Team> => ({ name, of: (team) => team.amounts?.[name] })),
 ];
-export const teamsCsv = (all: readonly Team[]): string => csvOf(teams, all);
+/** `costs`: those of the last hour, in millionths of the currency. */
+export const teamsCsv = (all: readonly Team[], costs?: { wasted: (team: Team) => number | null; currency: string }): string =>
+  csvOf(costs ? [...teams, { name: "held_idle_cost_last_hour", of: (team) => inUnits(costs.wasted(team)) }, { name: "currency", of: () => costs.currency }] : teams, all);
+
+const inUnits = (micros: number | null): number | null => (micros === null ? null : micros / 1e6);
 
 const waits: Column<WaitGroup>[] = [
   { name: "namespace", of: (group) => group.namespace },

@@ -1,6 +1,7 @@
 // Teams with what they hold, are promised, and wait for.
-import type { Node, Overview, Pod, Quota, QuotaAmounts } from "../api/types";
+import type { Cost, Node, Overview, Pod, Quota, QuotaAmounts } from "../api/types";
 import { cellsOf, teamOf } from "../map/cells";
+import { idleOf } from "./costs";
 import { isHeld } from "./waiting";
 
 export const gpuMemory = "nos.nebuly.com/gpu-memory";
@@ -76,6 +77,26 @@ export function teamsOf(nodes: readonly Node[], quotas: readonly Quota[], pendin
     if (!isHeld(pod)) team.able++;
   }
   return [...teams.values()].sort((a, b) => b.gpus - a.gpus || b.waiting - a.waiting || (a.name < b.name ? -1 : 1));
+}
+
+/**
+ * What each team held idle, in millionths: the sum of the namespaces of its quota, or of its own. `costs`: by namespace.
+ * null: some of it is unknown.
+ */
+export function idleCosts(teams: readonly Team[], costs: Cost): (team: Team) => number | null {
+  const owners = new Map<string, string>();
+  for (const team of teams) for (const each of team.quota?.namespaces ?? []) owners.set(each, owners.get(each) ?? team.name);
+  const sums = new Map<string, number | null>();
+  for (const row of costs.rows.filter((each) => each.kind === "namespace")) {
+    const owner = owners.get(row.name) ?? row.name;
+    const before = sums.get(owner);
+    sums.set(owner, before === null || row.cost === null ? null : (before ?? 0) + idleOf(row));
+  }
+  const all = costs.rows.every((each) => each.kind !== "rest" && each.kind !== "others");
+  return (team) => {
+    const sum = sums.get(team.name);
+    return sum === undefined && all ? 0 : (sum ?? null);
+  };
 }
 
 /** True if the quota is owed more than it uses while pods of it wait that could run. */

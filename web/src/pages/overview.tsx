@@ -2,20 +2,22 @@
 // holds, what happened in the last hour.
 import { useMemo, type ReactNode } from "react";
 import { api } from "../api/client";
-import type { Decision, Overview, Pod, Pool, Quota, Series } from "../api/types";
+import type { Cost, Decision, Overview, Pod, Pool, Quota, Series } from "../api/types";
 import { partsOf } from "../lib/capacity";
-import { loadPending, useBeat, useCluster, useEvent, useGpus, useNow, useOverview, useRange, useResource, type Resource } from "../lib/data";
+import { centParts, cents, hours, labelOf, micros } from "../lib/costs";
+import { loadPending, useBeat, useCluster, useEvent, useGpus, useHourCost, useNow, useOverview, useRange, useResource, type Resource } from "../lib/data";
 import { ago, clock, count, counted, duration, percent } from "../lib/format";
 import { madeAt, withDecision } from "../lib/layouts";
 import { href } from "../lib/route";
 import { useSeries } from "../lib/series";
 import { storiesOf, type Story } from "../lib/stories";
 import { teamsCsv, waitsCsv } from "../lib/tables";
-import { gigabytesOfGpu, inGpus, isUnmet, subjectOf, teamsOf, type Team } from "../lib/teams";
+import { gigabytesOfGpu, idleCosts, inGpus, isUnmet, subjectOf, teamsOf, type Team } from "../lib/teams";
 import { groupCauses, groupWaiting } from "../lib/waiting";
 import { shortProduct } from "../map/cells";
 import { MiniMap } from "../map/minimap";
 import { Chart, type Line } from "../ui/chart";
+import { PartsList } from "../ui/costparts";
 import { Figure } from "../ui/figure";
 import { Icon } from "../ui/icons";
 import { Meter } from "../ui/panel";
@@ -50,6 +52,8 @@ interface Sources {
   pending: Resource<Pod[]>;
   quotas: Resource<{ quotas: Quota[] }>;
   decisions: Resource<{ decisions: Decision[] }>;
+  /** Of the last hour; no data without prices. */
+  costs: Resource<Cost>;
 }
 
 function Answers({ overview }: { overview: Resource<Overview> }): ReactNode {
@@ -70,10 +74,10 @@ function Answers({ overview }: { overview: Resource<Overview> }): ReactNode {
     quotas.reload();
     decisions.reload();
   });
-  const sources: Sources = { overview, gpus, pending, quotas, decisions };
+  const sources: Sources = { overview, gpus, pending, quotas, decisions, costs: useHourCost() };
   return (
     <div className="overview">
-      <Use overview={overview} decisions={decisions} />
+      <Use {...sources} />
       <Attention {...sources} />
       <Waiting pending={pending} />
       <Teams {...sources} />
@@ -107,12 +111,12 @@ const Rows = ({ label, short, children }: { label: string; short?: boolean; chil
 
 /* How the GPUs are used. */
 
-function Use({ overview, decisions }: { overview: Resource<Overview>; decisions: Resource<{ decisions: Decision[] }> }): ReactNode {
+function Use({ overview, decisions, costs }: Sources): ReactNode {
   return (
     <section className="panel answer" data-area="use" aria-labelledby="answer-use">
       <h2 id="answer-use" className="hidden">Use of GPUs</h2>
       <Loaded resource={overview} what="the use of the cluster" rows={2}>
-        {(data) => <Capacity overview={data} />}
+        {(data) => <Capacity overview={data} costs={costs} />}
       </Loaded>
       <Trends decisions={decisions.data?.decisions ?? []} />
     </section>
@@ -141,7 +145,23 @@ function against(value: number | null, before: number | null | undefined): strin
   return before === null ? "no data of yesterday" : `yesterday ${percent(before)}`;
 }
 
-function Capacity({ overview }: { overview: Overview }): ReactNode {
+/** The parts add up to it. */
+function HourCost({ data }: { data: Cost }): ReactNode {
+  const { total, currency } = data;
+  const parts = centParts(total);
+  return parts.length === 0 ? null : (
+    <PartsList
+      parts={parts} cost={micros(total.cost)} write={cents}
+      title={<><a href={href("cost", { span: "24h" })}>Cost of the last hour</a> <span className="muted">{currency}</span></>}
+    />
+  );
+}
+
+function hoursText({ total }: Cost): string {
+  return micros(total.unpriced_gpu_hours) === 0 ? `${hours(total.gpu_hours)} GPU hours` : `${hours(total.unpriced_gpu_hours)} of ${hours(total.gpu_hours)} GPU hours have no price`;
+}
+
+function Capacity({ overview, costs }: Pick<Sources, "costs"> & { overview: Overview }): ReactNode {
   const yesterday = useYesterday();
   const parts = partsOf(overview);
   const gpus = (share: number | null): number => Math.round((share ?? 0) * overview.gpus);
@@ -172,6 +192,12 @@ function Capacity({ overview }: { overview: Overview }): ReactNode {
           href={href("workloads", { state: "pending" })}
         />
         <Figure name="Time to slice" value={duration(overview.seconds_to_slice)} note="median, last hour" />
+        {costs.data && (
+          <Figure
+            name="Cost" value={cents(micros(costs.data.total.cost))} note={`${costs.data.currency} in the last hour`} more={hoursText(costs.data)}
+            href={href("cost", { span: "24h" })}
+          />
+        )}
       </div>
       <div className="capacity-bar" aria-hidden="true">
         {parts.map((part) => (
@@ -188,6 +214,7 @@ function Capacity({ overview }: { overview: Overview }): ReactNode {
           </li>
         ))}
       </ul>
+      {costs.data && <Loaded resource={costs} what="costs">{(data) => <HourCost data={data} />}</Loaded>}
       {overview.models.length > 1 && (
         <ul className="models" aria-label="Allocated by model">
           {overview.models.slice(0, 6).map((model) => (
@@ -391,7 +418,7 @@ function Waiting({ pending }: { pending: Resource<Pod[]> }): ReactNode {
 
 /* Teams. */
 
-function Teams({ overview, gpus, quotas, pending }: Sources): ReactNode {
+function Teams({ overview, gpus, quotas, pending, costs }: Sources): ReactNode {
   const { live } = useCluster();
   const range = useRange();
   const wide = useWide(mapFrom);
@@ -400,6 +427,8 @@ function Teams({ overview, gpus, quotas, pending }: Sources): ReactNode {
     () => teamsOf(gpus.data?.nodes ?? [], quotas.data?.quotas ?? [], pending.data ?? []),
     [gpus.data, quotas.data, pending.data],
   );
+  const wasted = useMemo(() => costs.data && idleCosts(teams, costs.data), [teams, costs.data]);
+  const currency = costs.data?.currency ?? "";
   const subjects = useMemo(
     () => teams.filter((each) => each.quota).slice(0, 24).map((each) => subjectOf(each.quota!, each.resource)),
     [teams],
@@ -410,7 +439,10 @@ function Teams({ overview, gpus, quotas, pending }: Sources): ReactNode {
   const charted = teams.length <= 14 && drawn.length > 0 && series.data !== undefined;
   const mapped = !wide && !charted && teams.length <= 6;
   return (
-    <Answer area="teams" title="Teams" link={href("quotas")} note={teams.length > 0 ? "use, quota and waiting pods" : ""} tool={teams.length > 0 && <CsvButton small what="teams" make={() => teamsCsv(teams)} />}>
+    <Answer
+      area="teams" title="Teams" link={href("quotas")} note={teams.length === 0 ? "" : wasted ? "use, quota, waiting pods, and cost of the last hour" : "use, quota and waiting pods"}
+      tool={teams.length > 0 && <CsvButton small what="teams" make={() => teamsCsv(teams, wasted && { wasted, currency })} />}
+    >
       <Loaded resource={gpus} what="what teams hold">
         {() =>
           teams.length === 0 ? (
@@ -425,13 +457,14 @@ function Teams({ overview, gpus, quotas, pending }: Sources): ReactNode {
                     <th scope="col">Quota</th>
                     <th scope="col">Trend</th>
                     <th scope="col" className="number">Idle</th>
+                    {wasted && <th scope="col" className="number">{labelOf("idle")}<br />{currency}</th>}
                     <th scope="col" className="number">Waiting</th>
                   </tr>
                 </thead>
                 <tbody>
                   {teams.slice(0, 100).map((team) => (
                     <TeamRow
-                      key={team.name} team={team} gigabytes={gigabytes}
+                      key={team.name} team={team} gigabytes={gigabytes} wasted={wasted && cents(wasted(team))}
                       trend={<TeamTrend team={team} of={series.data?.of} from={range.from} to={range.to} />}
                     />
                   ))}
@@ -477,7 +510,8 @@ function TeamTrend({ team, of, from, to }: { team: Team; of: SeriesOf | undefine
   return <Spark series={series} from={from} to={to} most={most} />;
 }
 
-function TeamRow({ team, gigabytes, trend }: { team: Team; gigabytes: number; trend: ReactNode }): ReactNode {
+/** `wasted`: the cost of what it held idle; undefined without prices. */
+function TeamRow({ team, gigabytes, wasted, trend }: { team: Team; gigabytes: number; wasted: string | undefined; trend: ReactNode }): ReactNode {
   const { amounts, resource } = team;
   const promised = amounts && inGpus(resource, amounts.guaranteed, gigabytes);
   const small = (value: number): string => (value < 9.95 ? value.toFixed(1).replace(/\.0$/, "") : count(Math.round(value)));
@@ -502,6 +536,7 @@ function TeamRow({ team, gigabytes, trend }: { team: Team; gigabytes: number; tr
       </td>
       <td>{trend}</td>
       <td className="number">{team.idle >= 0.05 ? <span className="warn-text">{small(team.idle)}</span> : "0"}</td>
+      {wasted !== undefined && <td className="number" data-label={labelOf("idle")}>{wasted}</td>}
       <td className="number">{team.waiting > 0 ? <span className={isUnmet(team) ? "bad-text" : ""}>{count(team.waiting)}</span> : "0"}</td>
     </tr>
   );

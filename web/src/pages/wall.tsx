@@ -2,9 +2,10 @@
 import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { api } from "../api/client";
-import type { Decision, Pod } from "../api/types";
+import type { Cost, Decision, Pod } from "../api/types";
 import { partsOf } from "../lib/capacity";
-import { loadPending, useBeat, useCluster, useEvent, useGpus, useNow, useOverview, useResource, type Resource } from "../lib/data";
+import { centParts, cents, hours, micros, shareOf } from "../lib/costs";
+import { loadPending, useBeat, useCluster, useEvent, useGpus, useHourCost, useNow, useOverview, useResource, type Resource } from "../lib/data";
 import { clock, count, counted, duration, percent } from "../lib/format";
 import { madeAt, withDecision } from "../lib/layouts";
 import { markTeams } from "../lib/palette";
@@ -16,6 +17,7 @@ import { leaveWall } from "../lib/wall";
 import { countSlots } from "../map/cells";
 import { Legend } from "../map/legend";
 import { MiniMap } from "../map/minimap";
+import { PartsBar, Swatch } from "../ui/costparts";
 import { Icon } from "../ui/icons";
 import { Freshness, staleAfter } from "../ui/shell";
 import { Loaded } from "../ui/states";
@@ -26,6 +28,7 @@ const slides = [
   { id: "map", title: "GPU map" },
   { id: "waiting", title: "Waiting, longest first" },
   { id: "hour", title: "The last hour" },
+  { id: "cost", title: "Cost of the last hour" }, // with prices
 ] as const;
 
 const hour = 3_600_000;
@@ -36,10 +39,12 @@ export default function WallPage(): ReactNode {
   const { params } = useRoute();
   const { name, live } = useCluster();
   const now = useNow(1000);
+  const costs = useHourCost();
   const [paused, setPaused] = useState(false);
-  const at = Math.max(0, slides.findIndex((each) => each.id === params.slide));
-  const slide = slides[at]!;
-  const go = (by: number): void => setParams({ slide: slides[(at + by + slides.length) % slides.length]!.id });
+  const turns = slides.filter((each) => each.id !== "cost" || costs.data);
+  const at = Math.max(0, turns.findIndex((each) => each.id === params.slide));
+  const slide = turns[at]!;
+  const go = (by: number): void => setParams({ slide: turns[(at + by + turns.length) % turns.length]!.id });
   const latest = useRef(go);
   latest.current = go;
   useEffect(() => {
@@ -95,10 +100,11 @@ export default function WallPage(): ReactNode {
         {slide.id === "map" && <Map gpus={gpus} />}
         {slide.id === "waiting" && <Waiting pending={pending} now={now} />}
         {slide.id === "hour" && <Hour decisions={decisions} now={now} />}
+        {slide.id === "cost" && <Costs costs={costs} />}
       </main>
       <footer className="wall-foot">
         <ol className="wall-dots" aria-label="Pages of the wall">
-          {slides.map((each, place) => (
+          {turns.map((each, place) => (
             <li key={each.id}>
               <button type="button" aria-label={each.title} aria-current={place === at ? "page" : undefined} onClick={() => setParams({ slide: each.id })} />
             </li>
@@ -140,7 +146,7 @@ function Use(): ReactNode {
                 </div>
               ))}
             </dl>
-            <div className="capacity-bar wall-bar" aria-hidden="true">
+            <div className="capacity-bar" aria-hidden="true">
               {parts.map((part) => (
                 <span key={part.id} className="capacity-part" data-part={part.id} style={{ flexGrow: part.share }} />
               ))}
@@ -230,6 +236,38 @@ function Hour({ decisions, now }: { decisions: Resource<{ decisions: Decision[] 
           </ul>
         )
       }
+    </Loaded>
+  );
+}
+
+/** The parts add up to the whole. */
+function Costs({ costs }: { costs: Resource<Cost> }): ReactNode {
+  return (
+    <Loaded resource={costs} what="costs" rows={3}>
+      {({ total, currency }) => {
+        const parts = centParts(total);
+        const cost = micros(total.cost);
+        const unpriced = micros(total.unpriced_gpu_hours) === 0 ? "" : `, ${hours(total.unpriced_gpu_hours)} without a price`;
+        return (
+          <>
+            <dl className="wall-figures">
+              <div className="wall-figure">
+                <dt>All GPUs</dt>
+                <dd className="wall-value">{cents(cost)}</dd>
+                <dd className="muted">{currency} for {hours(total.gpu_hours)} GPU hours{unpriced}</dd>
+              </div>
+              {parts.map((part) => (
+                <div key={part.id} className="wall-figure">
+                  <dt><Swatch part={part} /> {part.label}</dt>
+                  <dd className="wall-value">{cents(part.cost)}</dd>
+                  <dd className="muted">{currency}, {percent(shareOf(part.cost, cost))} of it</dd>
+                </div>
+              ))}
+            </dl>
+            <PartsBar parts={parts} cost={cost ?? 0} />
+          </>
+        );
+      }}
     </Loaded>
   );
 }

@@ -18,6 +18,84 @@ async function shown(page: Page): Promise<void> {
   await settled(page);
 }
 
+/** The total of the last hour on the overview. */
+const headline = (page: Page): ReturnType<Page["locator"]> => page.locator(".figure", { hasText: "in the last hour" });
+const hourParts = (page: Page): ReturnType<Page["locator"]> => page.locator(".capacity-legend", { hasText: "Cost of the last hour" });
+const hundredths = (texts: string[]): number[] => texts.map((each) => Math.round(number(each) * 100));
+const together = (all: number[]): number => all.reduce((a, b) => a + b, 0);
+
+describe.skipIf(unable)("the cost of the last hour", () => {
+  const its = useBrowser();
+  const turn = async (knobs: object): Promise<void> => {
+    await fetch(new URL("/test", its.server.url), { method: "POST", body: JSON.stringify(knobs) });
+  };
+
+  it("is on the overview, with parts that add up to the cent and what teams held idle, by one request", async () => {
+    const { page, problems, close } = await open(its.browser, "about:blank", { viewport: { width: 1600, height: 1000 } });
+    const asked: string[] = [];
+    page.on("request", (request) => {
+      if (request.url().includes("/api/v1/cost")) asked.push(request.url());
+    });
+    await page.goto(`${its.server.url}#/overview`);
+    await heading(page, "Overview");
+    await headline(page).waitFor();
+    await settled(page);
+    expect(asked.length).toBe(1);
+    const parts = hundredths(await hourParts(page).locator("strong").allInnerTexts());
+    expect(parts.length).toBeGreaterThan(1);
+    const total = hundredths([await headline(page).locator(".figure-value").innerText()]);
+    // A later answer may have come between the two readings.
+    if (asked.length === 1) expect([together(parts)]).toEqual(total);
+    expect(await headline(page).innerText()).toMatch(/[A-Z]{3} in the last hour/);
+    expect(await page.locator(".teams thead th", { hasText: "Held, idle" }).innerText()).toMatch(/^Held, idle\s+[A-Z]{3}$/);
+    const teams = await page.locator('.teams td[data-label="Held, idle"]').allInnerTexts();
+    expect(teams.length).toBeGreaterThan(1);
+    for (const each of teams) expect(each).toMatch(/^([\d,]+\.\d\d|–)$/);
+    await expectAccessible(page);
+    await picture(page, "overview-cost");
+    await headline(page).getByRole("link", { name: "Cost" }).click();
+    await shown(page);
+    expect(await hash(page)).toContain("span=24h");
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it("is on the wall", async () => {
+    const { page, problems, close } = await open(its.browser, `${its.server.url}#/wall?slide=cost`, { viewport: { width: 1600, height: 900 } });
+    await heading(page, "Cost of the last hour");
+    const [total = 0, ...parts] = hundredths(await page.locator(".wall-value").allInnerTexts());
+    expect(parts.length).toBeGreaterThan(1);
+    expect(together(parts)).toBe(total);
+    expect(await page.locator(".wall-figure").nth(1).innerText()).toMatch(/^\s*Used\s+[\d,.]+\s+[A-Z]{3}, .* % of it$/);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  it.skipIf(realUrl)("is nowhere without prices, and says which hours have none", async () => {
+    await turn({ prices: "none" });
+    const { page, problems, close } = await open(its.browser, "about:blank");
+    const visit = async (place: string, title: string): Promise<void> => {
+      const answered = page.waitForResponse(/api\/v1\/cost\?/);
+      await page.goto("about:blank");
+      await page.goto(`${its.server.url}#/${place}`);
+      await answered;
+      await heading(page, title);
+      await settled(page);
+    };
+    await visit("overview", "Overview");
+    expect(await headline(page).count()).toBe(0);
+    expect(await page.locator("main").innerText()).not.toMatch(/EUR|Held, idle|[Cc]ost of the last hour/);
+    await visit("wall", "Use of GPUs");
+    expect(await page.getByRole("button", { name: "Cost of the last hour" }).count()).toBe(0);
+    await turn({ prices: "some" });
+    await visit("overview", "Overview");
+    await headline(page).getByText(/\d of [\d,]+ GPU hours have no price/).waitFor();
+    await turn({ reset: true });
+    expect(problems).toEqual([]);
+    await close();
+  });
+});
+
 describe.skipIf(unable)("the cost page", () => {
   const its = useBrowser();
   const turn = async (knobs: object): Promise<void> => {

@@ -42,7 +42,7 @@ describe.skipIf(unable)("the wall", () => {
     for (const [width, height, colorScheme] of [[2560, 1440, "dark"], [400, 800, "light"]] as const) {
       const { page, problems, close } = await open(its.browser, `${its.server.url}#/wall`, { viewport: { width, height }, colorScheme });
       await page.getByRole("button", { name: "Stay here" }).click();
-      for (const slide of ["Use of GPUs", "GPU map", "Waiting, longest first", "The last hour"]) {
+      for (const slide of ["Use of GPUs", "GPU map", "Waiting, longest first", "The last hour", "Cost of the last hour"]) {
         await page.getByRole("button", { name: slide, exact: true }).click();
         await heading(page, slide);
         await settled(page);

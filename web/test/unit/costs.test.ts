@@ -1,7 +1,7 @@
 // Costs: parts that add up, periods, kinds of waste.
 import { describe, expect, it } from "vitest";
-import { costCategories, type CostAmounts, type CostCategory } from "../../src/api/types";
-import { besideMonth, costParts, costSpan, daysOf, hourlyOf, hours, hoursOf, micros, money, monthTitle, rowName, stepOf, sum, wastesOf, workedHour } from "../../src/lib/costs";
+import { costCategories, type Cost, type CostAmounts, type CostCategory } from "../../src/api/types";
+import { besideMonth, centParts, cents, costParts, costSpan, daysOf, hasCosts, hourlyOf, hours, hoursOf, micros, money, monthTitle, rowName, stepOf, sum, wastesOf, workedHour } from "../../src/lib/costs";
 import { sharedHash } from "../../src/lib/share";
 import { Answers } from "../double/answers";
 import { SimCluster } from "../double/cluster";
@@ -30,6 +30,15 @@ describe("the parts of a cost", () => {
     const parts = costParts(amounts({ used: "3.000001", idle: "1.000000" }, "7.000003"));
     expect(parts.map((part) => [part.id, part.cost])).toEqual([["used", 3_000_001], ["idle", 1_000_000], ["others", 3_000_002]]);
   });
+  // The same amounts as in src/cmd/cli/money_test.cc.
+  it("add up to the cent when each is shown in cents", () => {
+    const total = amounts({ used: "1000.004000", idle: "234.004000", unknown: "0.001000", free: "0.004000", not_reported: "0.554000" }, "1235.567000");
+    expect(cents(micros(total.cost))).toBe("1,235.57");
+    expect(centParts(total).map((part) => [part.id, cents(part.cost)])).toEqual([["used", "1,000.00"], ["idle", "234.01"], ["not_reported", "0.56"], ["others", "1.00"]]);
+    expect(centParts(amounts({}, null, { unpriced_gpu_hours: "10.000000" }))).toEqual([]);
+    // Halves of cents, which have no exact double.
+    expect([1_005_000, 12_345_675_000, 0, null].map(cents)).toEqual(["1.01", "12,345.68", "0.00", "–"]);
+  });
   it("of the double add up for every grouping, each reader and each time", { timeout: 30_000 }, () => {
     const base = Date.UTC(2026, 5, 17, 14, 20, 0);
     const costs = new Costs(new Answers(new SimCluster(base, 0.1), base));
@@ -40,10 +49,18 @@ describe("the parts of a cost", () => {
           expect(rows.reduce((all, row) => all + (micros(row[key]) ?? 0), 0)).toBe(micros(total[key]));
         }
         expect(costParts(total).reduce((all, part) => all + part.cost, 0)).toBe(micros(total.cost));
+        expect(centParts(total).reduce((all, part) => all + part.cost, 0)).toBe(Math.round((micros(total.cost) ?? 0) / 10_000) * 10_000);
         expect(costParts(total).some((part) => part.id === "others")).toBe(namespaces !== null);
       }
     }
   });
+});
+
+it("is shown where there are prices and GPUs", () => {
+  const answer = (configured: boolean, gpu_hours: string): Cost => ({
+    cluster: "", from: 0, to: 1, by: "namespace", configured, currency: "EUR", note: "", rows: [], total: amounts({}, "0.000000", { gpu_hours }),
+  });
+  expect([answer(true, "1.000000"), answer(true, "0.000000"), answer(false, "1.000000"), undefined].map(hasCosts)).toEqual([true, false, false, false]);
 });
 
 describe("the time of costs", () => {

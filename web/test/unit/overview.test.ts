@@ -1,10 +1,11 @@
 // The parts of the overview: groups of waiting pods, stories, teams; and the order of pods.
 import { describe, expect, it } from "vitest";
-import type { Decision, GpuLayout, Pod, Quota } from "../../src/api/types";
+import type { Cost, CostRow, Decision, GpuLayout, Pod, Quota } from "../../src/api/types";
 import { nextOrder, orderOf, sortPods } from "../../src/lib/sort";
 import { stem } from "../../src/lib/pods";
 import { podsText, reasonOf, settled, storiesOf, titleOf } from "../../src/lib/stories";
-import { gigabytesOfGpu, inGpus, isUnmet, teamsOf } from "../../src/lib/teams";
+import { gigabytesOfGpu, idleCosts, inGpus, isUnmet, teamsOf } from "../../src/lib/teams";
+import { teamsCsv } from "../../src/lib/tables";
 import { causeOf, groupCauses, groupWaiting } from "../../src/lib/waiting";
 import { sparkPath } from "../../src/ui/spark";
 import { missing, outages, stepOf, widest } from "../../src/ui/stats";
@@ -119,6 +120,23 @@ describe("teams", () => {
       pod("m", { namespace: "a", quota: "a/quota", estimate_by: "no node of the cluster can ever run the pod" }),
     ];
     expect(teamsOf([], [quota("a", 80, 160)], held).map((each) => [each.waiting, isUnmet(each)])).toEqual([[2, false]]);
+  });
+  it("have the cost of what the namespaces of their quotas held idle", () => {
+    const row = (kind: CostRow["kind"], name: string, idle: string, cost: string | null = "9.000000"): CostRow =>
+      ({ kind, namespace: name, name, cost, categories: { idle } }) as unknown as CostRow;
+    const costs = (...rows: CostRow[]): Cost => ({ rows }) as unknown as Cost;
+    const both: Quota = { ...quota("shared", 8, 8), name: "both", namespaces: ["b", "c"] };
+    const teams = teamsOf([], [quota("a", 80, 160), both], [pod("p", { namespace: "none" }), pod("q", { namespace: "c" }), pod("r", { namespace: "new" })]);
+    const of = (all: Cost): (number | null)[] => ["a", "shared/both", "none", "c", "new"].map((name) => idleCosts(teams, all)(teams.find((each) => each.name === name)!));
+    const rows = [row("namespace", "a", "1.500000"), row("namespace", "b", "2.000000"), row("namespace", "c", "0.250000"), row("namespace", "none", "3.000000"), row("unallocated", "", "7.000000")];
+    expect(of(costs(...rows))).toEqual([1_500_000, 2_250_000, 3_000_000, 0, 0]);
+    // GPUs without a price, rows beyond the limit, and namespaces of others.
+    expect(of(costs(...rows, row("namespace", "b", "0.000000", null)))[1]).toBeNull();
+    for (const kind of ["rest", "others"] as const) expect(of(costs(...rows, row(kind, "", "0.000000")))).toEqual([1_500_000, 2_250_000, 3_000_000, null, null]);
+    const lines = teamsCsv(teams, { wasted: idleCosts(teams, costs(...rows)), currency: "EUR" }).split("\r\n");
+    expect(lines[0]).toMatch(/,held_idle_cost_last_hour,currency$/);
+    expect(lines.find((each) => each.startsWith("shared/both,"))).toMatch(/,2\.25,EUR$/);
+    expect(teamsCsv(teams)).not.toContain("cost");
   });
   it("count in GPUs", () => {
     const models = [{ product: "x", gpus: 3, allocated: 0, memory: 81_920 }, { product: "y", gpus: 1, allocated: 0, memory: 40_960 }];
