@@ -235,6 +235,11 @@ done
 readers() { "$helm" template "$namespace" "$chart" -n "$namespace" --kube-version 1.28.0 -s templates/readers.yaml "$@"; }
 expect_no 'kind: ClusterRoleBinding' readers
 refuse 'did you mean clusterReaders.groups' readers --set 'clusterReaders.group={team}'
+# Other tests may have the definitions, too.
+"$helm" template "$namespace" "$chart" -n "$namespace" --kube-version 1.34 --set autoscaler.crds.enabled=true \
+  -s templates/crds.yaml -s templates/node-pools.yaml |
+  k apply --server-side --force-conflicts -f - >/dev/null || fail "the definitions"
+within 30 k get elasticquotas,nodepools.nos.nebuly.com -A
 readers --set "clusterReaders.groups={$namespace-team,system:serviceaccounts:$namespace}" >"$work/readers"
 expect 'clusterrolebinding.*serverside-applied' k apply --server-side -f "$work/readers"
 as_team() { k auth can-i "$@" --as someone --as-group "$namespace-team"; }
