@@ -172,7 +172,7 @@ TEST_F(CollectorTest, ReportsPodWhenItChanges) {
   EXPECT_EQ(FindString(Records("removed")[0], "id"), "uid-p");
 }
 
-// A control plane may leave out the condition, and its message does not name the gates.
+// A control plane may leave out the condition, and its message names neither gates nor remedy.
 TEST_F(CollectorTest, ReportsSchedulingGates) {
   const JsonObject container{{"name", "main"},
                              {"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}};
@@ -188,7 +188,8 @@ TEST_F(CollectorTest, ReportsSchedulingGates) {
   ASSERT_EQ(Records("pod").size(), 1u);
   EXPECT_EQ(FindString(Records("pod")[0], "reason"), "SchedulingGated");
   EXPECT_EQ(FindString(Records("pod")[0], "message"),
-            "waiting for scheduling gates: [kueue.x-k8s.io/admission]");
+            "waiting for scheduling gates: [kueue.x-k8s.io/admission]. Remedy: wait until the "
+            "component that set its scheduling gates removes them: kueue.x-k8s.io/admission.");
 }
 
 TEST_F(CollectorTest, ReportsNodesAndQuotas) {

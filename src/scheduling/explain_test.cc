@@ -481,6 +481,12 @@ TEST_F(ExplainTest, ReportsGatesAndGangsBeforeNodes) {
   const auto why = Why({NodeOf("a", {{"cpu", "4"}})}, {}, gated);
   EXPECT_NE(why.gate, "");
   EXPECT_EQ(why.remedy_code, remedies::kLiftGate);
+  EXPECT_EQ(why.remedy,
+            "wait until the component that set its scheduling gates removes them: "
+            "example.com/quota");
+  EXPECT_EQ(GatedText(gated),
+            "waiting for scheduling gates: [example.com/quota]. Remedy: " + why.remedy + ".")
+      << "as conditions and reports print it";
   const auto gang =
       Why({NodeOf("a", {{"cpu", "4"}})}, {}, PodOf("p"), partitioning_, "1 of 3 are there");
   EXPECT_EQ(gang.remedy_code, remedies::kCompleteGang);

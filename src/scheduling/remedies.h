@@ -57,6 +57,10 @@ inline constexpr const char *kNoneNeeded = "NoneNeeded", *kLiftGate = "LiftGate"
 // Assumed maximum number of GPUs per node.
 inline constexpr int64_t kMaxGpusOfNode = 16;
 
+// REQUIRES: IsGated(pod).
+Remedy LiftGates(const cluster::Pod& pod);
+// The reason of a pod with scheduling gates and its remedy, as conditions of other pods have both.
+std::string GatedText(const cluster::Pod& pod);
 Remedy CompleteGang(const std::string& why);
 // `pods`: "pod ml/a (3g.20gb@4 of GPU 2)".
 Remedy WaitForPods(const std::string& pods, const std::string& node);

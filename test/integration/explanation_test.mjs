@@ -21,7 +21,7 @@ const stuck = {
   'no-model': [pod('no-model', slice('9g.99gb')), 'RequestExistingProfile', /no known GPU model/],
   'too-many': [pod('too-many', slice('1g.5gb', 1000)), 'SplitPod', /^split the pod: 1000 x 1g.5gb/],
   gated: [pod('gated', slice('1g.5gb'), { spec: { schedulingGates: [{ name: 'example.com/approval' }] } }),
-    'LiftGate', /example.com\/approval/, ['get pods', 'dashboard']],  // they show the API server's condition
+    'LiftGate', /example.com\/approval/, ['PodScheduled']],  // the API server writes that condition
   selector: [pod('selector', slice('1g.5gb'), { spec: { nodeSelector: { zone: 'mars' } } }),
     'LiftConstraints', /zone=mars/],
   cpu: [pod('cpu', { ...slice('1g.5gb'), cpu: '500' }), 'AddNode', /at least 500 cpu/],

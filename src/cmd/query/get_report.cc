@@ -10,6 +10,8 @@
 #include "cmd/cli/gpu_sharing_mode.h"
 #include "cmd/cli/layout_text.h"
 #include "controllers/verdicts.h"
+#include "scheduling/pod_state.h"
+#include "scheduling/remedies.h"
 
 namespace nos::cmd {
 namespace {
@@ -127,10 +129,15 @@ void AddPlanRow(const NodeInfo& node, const cluster::TargetLayout& target, Print
 
 Why WhyOf(const cluster::Pod& pod) {
   if (!pod.node_name.empty()) return {"", pod.message};
+  if (scheduling::IsPending(pod) && scheduling::IsGated(pod)) {
+    return {scheduling::codes::kSchedulingGated, scheduling::GatedText(pod)};
+  }
   for (const std::string_view type :
        {controllers::kPartitionedCondition, std::string_view("PodScheduled")}) {
     const cluster::Condition* condition = pod.FindCondition(type);
     if (condition == nullptr || condition->status != "False") continue;
+    // The API server leaves it when the gates are gone.
+    if (condition->reason == scheduling::codes::kSchedulingGated) continue;
     return {condition->reason, condition->message};
   }
   return {"", pod.message};

@@ -131,6 +131,20 @@ TEST_F(GetReportTest, PendingPodShowsPartitionerMessage) {
             "default    greedy  Pending  n     1000xmig-1g.5gb  5s   -\n");
 }
 
+// The API server sets the condition, and leaves it when the gates are gone.
+TEST_F(GetReportTest, PodWithSchedulingGatesNamesThem) {
+  cluster::Pod& pod = AddPod("gated");
+  pod.conditions = {{"PodScheduled", "False", "SchedulingGated", "Scheduling is blocked"}};
+  pod.scheduling_gates = {"example.com/approval", "x/y"};
+  const Json gated = Report(ReportPods).ToJson()[0];
+  EXPECT_EQ(gated.at("reason"), "SchedulingGated");
+  EXPECT_EQ(gated.at("why"),
+            "waiting for scheduling gates: [example.com/approval x/y]. Remedy: wait until the "
+            "component that set its scheduling gates removes them: example.com/approval, x/y.");
+  pod.scheduling_gates.clear();
+  EXPECT_EQ(Report(ReportPods).ToJson()[0].at("why"), "") << "no scheduler has looked at it yet";
+}
+
 TEST_F(GetReportTest, ComparesPlanWithCurrentLayout) {
   cluster::Node& node = AddNode("n", "1g.5gb@0:used");
   node.meta.annotations["nos.nebuly.com/spec-layout-0"] = "1g.5gb@0,1g.5gb@1,3g.20gb@4";

@@ -37,11 +37,7 @@ void AddPods(const LiveCluster& live, Time now, ClusterStatus& status) {
     }
     if (!scheduling::IsPending(*pod)) continue;
     ++status.pending;
-    Why why = WhyOf(*pod);
-    if (scheduling::IsGated(*pod)) {
-      why = {"SchedulingGated", "waits for its scheduling gates: " + pod->scheduling_gates.front() +
-                                    (pod->scheduling_gates.size() > 1 ? " and others" : "")};
-    }
+    const Why why = WhyOf(*pod);
     const Duration age = now - pod->meta.created;
     if (age >= kLongWait) ++long_waits;
     WaitingGroup& group = groups[{pod->meta.ns, requests, why.reason}];

@@ -71,7 +71,7 @@ Pods     1 running, 4 pending (longest 5m)
 
 PENDING, longest first
 PODS  NAMESPACE  REQUEST       LONGEST  OLDEST  WHY
-1     team-a     1xmig-1g.5gb  5m       gated   waits for its scheduling gates: kueue.x-k8s.io/admi…
+1     team-a     1xmig-1g.5gb  5m       gated   waiting for scheduling gates: [kueue.x-k8s.io/admis…
 3     team-a     1xmig-1g.5gb  3m       wait-3  no room on 1 node
 
 NEEDS ATTENTION

@@ -13,6 +13,8 @@
 #include "cmd/cli/gpu_sharing_mode.h"
 #include "cmd/telemetry/read_cluster.h"
 #include "quota/ledger.h"
+#include "scheduling/pod_state.h"
+#include "scheduling/remedies.h"
 
 namespace nos::cmd {
 namespace {
@@ -93,10 +95,18 @@ const planning::Reason& RelevantReason(const std::vector<planning::Reason>& reas
   return relevant == reasons.end() ? reasons.front() : *relevant;
 }
 
-// The partitioner's reason and remedy if available, else the scheduler's reason.
+// Its scheduling gates; else the partitioner's reason and remedy if available, else the scheduler's
+// reason.
 WaitingRow Waiting(const cluster::Pod& pod, const controllers::Partitioner* partitioner, Time now) {
   WaitingRow row{pod.Key(), Asks(pod), "not looked at yet", now - pod.meta.created};
-  if (const cluster::Condition* scheduled = pod.FindCondition("PodScheduled")) {
+  if (scheduling::IsGated(pod)) {
+    row.why = scheduling::SchedulingGated(pod).message;
+    row.remedy = scheduling::LiftGates(pod).text;
+    return row;
+  }
+  const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");
+  // The API server leaves that reason when the gates are gone.
+  if (scheduled != nullptr && scheduled->reason != scheduling::codes::kSchedulingGated) {
     row.why = scheduled->message;
   }
   if (const cluster::Condition* scaling = pod.FindCondition(controllers::kScalingCondition)) {

@@ -14,7 +14,7 @@
 #include "dra/device_index.h"
 #include "gpu/product.h"
 #include "quota/standing.h"
-#include "scheduling/reasons.h"
+#include "scheduling/remedies.h"
 
 namespace nos::controllers {
 namespace {
@@ -61,9 +61,8 @@ void AddRequests(const dra::ResourceClaim& claim, dra::DeviceCounts& to) {
 // The reason why the pod is pending, or why it ended.
 void AddReason(const cluster::Pod& pod, JsonObject& record) {
   if (pod.node_name.empty() && !pod.scheduling_gates.empty()) {
-    const scheduling::Reason gated = scheduling::SchedulingGated(pod);
-    record["reason"] = gated.code;
-    record["message"] = gated.message;
+    record["reason"] = scheduling::codes::kSchedulingGated;
+    record["message"] = scheduling::GatedText(pod);
     return;
   }
   const cluster::Condition* scheduled = pod.FindCondition("PodScheduled");

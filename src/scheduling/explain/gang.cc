@@ -198,9 +198,9 @@ Explanation ExplainTogether(const ExplainInput& input, const Together& together)
     const cluster::Pod& gated = *together.gated.front();
     next.gang += fmt::format("; {}: {}", gated.Key(), SchedulingGated(gated).message);
     Explanation why = Explain(next);
-    why.remedy_code = remedies::kLiftGate;
-    why.remedy = fmt::format("for {}: resolve what keeps it from the queue: {}", gated.Key(),
-                             SchedulingGated(gated).message);
+    Remedy lift = LiftGates(gated);
+    why.remedy_code = std::move(lift.code);
+    why.remedy = fmt::format("for {}: {}", gated.Key(), lift.text);
     return why;
   }
   const Trial trial = TryAll(input, together);

@@ -96,16 +96,16 @@ TEST_F(ExplainGangTest, MembersDoNotMakeRoomForEachOther) {
 TEST_F(ExplainGangTest, GatedMemberCompletesGang) {
   Add(PodOf("p0", {{"cpu", "1"}}));
   const auto snapshot = testing::Snap({NodeOf("n", {{"cpu", "4"}})});
-  const auto code = [&] {
+  const auto why = [&] {
     return ExplainTogether({partitioning_, partitioning_, snapshot, *together_.waiting[0]},
-                           together_)
-        .remedy_code;
+                           together_);
   };
-  EXPECT_EQ(code(), remedies::kCompleteGang);
+  EXPECT_EQ(why().remedy_code, remedies::kCompleteGang);
   Pod gated = PodOf("p1", {{"cpu", "1"}});
   gated.scheduling_gates = {"example.com/wait"};
   together_.gated.push_back(std::make_shared<const Pod>(gated));
-  EXPECT_EQ(code(), remedies::kLiftGate);
+  EXPECT_EQ(why().remedy_code, remedies::kLiftGate);
+  EXPECT_EQ(why().remedy, "for " + gated.Key() + ": " + LiftGates(gated).text);
 }
 
 // A quota refuses a gang as a whole, and each member beyond what the gang needs by itself.

@@ -23,6 +23,17 @@ constexpr std::array kLimits = {Limit{"cpu", int64_t{4096} * int64_t{1000}},
 
 }  // namespace
 
+Remedy LiftGates(const cluster::Pod& pod) {
+  return {remedies::kLiftGate,
+          "wait until the component that set its scheduling gates removes them: " +
+              Join(pod.scheduling_gates, ", ")};
+}
+
+std::string GatedText(const cluster::Pod& pod) {
+  return fmt::format("{}.{}{}.", SchedulingGated(pod).message, kRemedySeparator,
+                     LiftGates(pod).text);
+}
+
 Remedy CompleteGang(const std::string& why) {
   return {remedies::kCompleteGang, "complete its group: " + why};
 }

@@ -380,6 +380,7 @@ bool HasUnservedShares(const ExplainInput& input) {
 }
 
 Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainInput& input) {
+  if (why.gate_code == codes::kSchedulingGated) return LiftGates(input.pod);
   if (!why.gate.empty()) {
     return {remedies::kLiftGate, "resolve what keeps it from the queue: " + why.gate};
   }

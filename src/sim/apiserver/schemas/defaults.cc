@@ -307,6 +307,18 @@ void Account(const Json& container, CpuMemory& use) {
   }
 }
 
+// The scheduler does not look at a pod with scheduling gates, so the server itself says why it
+// waits (pkg/registry/core/pod/strategy.go, applySchedulingGatedCondition).
+JsonArray GatedCondition(const Json& pod) {
+  const Json* gates = Find(pod, "spec", "schedulingGates");
+  if (gates == nullptr || !gates->is_array() || gates->get_array().empty()) return {};
+  return {JsonObject{{"type", "PodScheduled"},
+                     {"status", "False"},
+                     {"lastTransitionTime", FindString(pod, "metadata", "creationTimestamp")},
+                     {"reason", "SchedulingGated"},
+                     {"message", "Scheduling is blocked due to non-empty scheduling gates"}}};
+}
+
 }  // namespace
 
 std::string_view QosClassOf(const Json& pod) {
@@ -332,7 +344,10 @@ void ResetStatus(const ResourceType& type, Json& object) {
   JsonObject& root = object.get_object();
   root.erase("status");
   if (type.kind == "Pod") {
-    root["status"] = {{"phase", "Pending"}, {"qosClass", QosClassOf(object)}};
+    JsonObject status{{"phase", "Pending"}, {"qosClass", QosClassOf(object)}};
+    JsonArray conditions = GatedCondition(object);
+    if (!conditions.empty()) status["conditions"] = std::move(conditions);
+    root["status"] = std::move(status);
   } else if (type.kind == "PersistentVolumeClaim" || type.kind == "PersistentVolume") {
     root["status"] = {{"phase", "Pending"}};
   } else if (type.custom == nullptr) {

@@ -8,8 +8,8 @@ namespace nos::sim {
 
 // Idempotent; never changes a value that is set.
 void ApplyDefaults(const ResourceType& type, Json& object);
-// Replaces the status of a new object by the initial one, whatever the client sent. Nodes and
-// namespaces keep the sent status.
+// Replaces the status of a new object by the initial one, whatever the client sent; that of a pod
+// with scheduling gates has a condition. Nodes and namespaces keep the sent status.
 void ResetStatus(const ResourceType& type, Json& object);
 // "Guaranteed", "Burstable" or "BestEffort", by CPU and memory.
 std::string_view QosClassOf(const Json& pod);

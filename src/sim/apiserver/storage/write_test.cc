@@ -220,6 +220,18 @@ TEST_F(WriteTest, PodIsBoundOnlyOnce) {
             409);
 }
 
+TEST_F(WriteTest, PodWithSchedulingGatesSaysThatItWaitsForThem) {
+  AddPod("plain");
+  EXPECT_EQ(Find(Get(kPodsPath + std::string("/plain")).body, "status", "conditions"), nullptr);
+  AddPod("gated", R"(,"schedulingGates":[{"name":"x.y/z"}])");
+  const auto pod = Get(kPodsPath + std::string("/gated"));
+  const Json* conditions = Find(pod.body, "status", "conditions");
+  ASSERT_NE(conditions, nullptr);
+  EXPECT_EQ(*conditions, FromText(R"([{"type":"PodScheduled","status":"False",
+      "lastTransitionTime":"2026-01-02T03:04:05Z","reason":"SchedulingGated",
+      "message":"Scheduling is blocked due to non-empty scheduling gates"}])"));
+}
+
 TEST_F(WriteTest, ObjectsAreBoundedInSizeDepthAndNumber) {
   JsonObject data;
   data["a"] = std::string(2'000'000, 'x');
