@@ -9,8 +9,11 @@
 // Thread-safe. Must outlive its streams.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -47,8 +50,16 @@ class HttpTransport final : public Transport {
   Result<std::unique_ptr<WatchStream>> Watch(const ApiRequest& request) override;
   std::vector<Result<ApiResponse>> DoAll(const std::vector<ApiRequest>& requests) override;
 
+  // The time on the server's clock, for ages of its objects: the header Date of the last answer to
+  // a request, which has whole seconds, and the time since. Nullopt: no answer had one.
+  std::optional<Time> ServerTime() const;
+
  private:
   class Stream;
+  struct Dated {
+    Time date;
+    std::chrono::steady_clock::time_point at;  // when the answer was read
+  };
   using Deadline = std::chrono::steady_clock::time_point;
 
   Deadline DeadlineOf(const ApiRequest& request) const;
@@ -59,6 +70,8 @@ class HttpTransport final : public Transport {
   Connection connection_;
   const HttpOptions options_;
   const std::unique_ptr<class HttpLoop> loop_;
+  mutable std::mutex mutex_;
+  std::optional<Dated> last_;
 };
 
 }  // namespace nos::kube

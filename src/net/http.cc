@@ -33,6 +33,20 @@ std::string HeadOf(const HttpResponse& response, bool keep_alive) {
   return head + "\r\n";
 }
 
+std::string HttpDate(Time t) {
+  static constexpr std::string_view kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  static constexpr std::string_view kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                 "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const auto day = std::chrono::floor<std::chrono::days>(t);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(std::chrono::floor<std::chrono::seconds>(t - day));
+  return fmt::format(
+      "{}, {:02} {} {:04} {:02}:{:02}:{:02} GMT", kDays[std::chrono::weekday(day).c_encoding()],
+      static_cast<unsigned>(date.day()), kMonths[static_cast<unsigned>(date.month()) - 1],
+      static_cast<int>(date.year()), clock.hours().count(), clock.minutes().count(),
+      clock.seconds().count());
+}
+
 std::string_view HttpReason(int code) {
   static constexpr std::pair<int, std::string_view> kReasons[] = {
       {200, "OK"},

@@ -57,6 +57,9 @@ HttpResponse PlainText(int code, std::string text);
 // The status line and headers in wire format, including the empty line at the end.
 std::string HeadOf(const HttpResponse& response, bool keep_alive);
 
+// A time as the header Date has it (RFC 9110, section 5.6.7): "Fri, 02 Jan 2026 03:04:05 GMT".
+std::string HttpDate(Time t);
+
 // "Not Found" for 404; "" for unknown codes.
 std::string_view HttpReason(int code);
 

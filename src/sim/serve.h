@@ -17,7 +17,8 @@ enum class Reach { kThisMachine, kPublished };
 
 // Listens when it returns; port 0 takes any free port (server->port()). `server` must outlive the
 // result. A watch that allows bookmarks gets one after each `bookmarks` without an event, like from
-// a real server: clients take a longer silence for a lost connection. Error: kInvalid for an
+// a real server: clients take a longer silence for a lost connection. Answers have the time of the
+// server's clock in the header Date. Error: kInvalid for an
 // address that is not loopback (unless published), kUnavailable if the port is in use.
 Result<std::unique_ptr<net::HttpServer>> ServeApi(ApiServer& server,
                                                   const std::string& address = "127.0.0.1",

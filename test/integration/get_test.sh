@@ -109,6 +109,18 @@ call 0 "$nos" status --server http://127.0.0.1:1
 grep -q '^note: ignoring costs: ' "$work/err" || fail "a telemetry server that does not answer"
 ! grep -q '^Cost' "$work/out" || fail "a cost that nobody has said"
 
+# Ages are those of the cluster, whose time runs ten times as fast here.
+port=$(sed -n 's|.*server: http://127.0.0.1:||p' "$work/kubeconfig")
+pods=http://127.0.0.1:$port/api/v1/namespaces/team-b/pods
+sleep 3  # half a minute without a change of pods, from whose newest time an age could be taken
+curl -sS -D "$work/head" -o "$work/huge" "$pods/huge"
+grep -q '^Date: ' "$work/head" || fail "the API server has a clock"
+date=$(date -d "$(sed -n 's/^Date: //p' "$work/head" | tr -d '\r')" +%s)
+created=$(date -d "$(grep -o '"creationTimestamp":"[^"]*' "$work/huge" | head -1 | cut -d'"' -f4)" +%s)
+call 0 "$nos" status -o json
+longest=$(LC_ALL=C printf %.0f "$(sed -n 's/.*"longestSeconds": \([0-9.E+]*\).*/\1/p' "$work/out" | head -1)")
+[ "$longest" -ge $((date - created)) ] || fail "huge waits for $((date - created)) s, not $longest"
+
 # A pod is explained by its name; a running one is where it is.
 call 0 "$nos" explain web
 grep -qE '^pod team-a/web is running on node node-[12], since ' "$work/out" || fail "where a pod is"
@@ -127,7 +139,6 @@ offered=$(bash -c ". '$work/completion'; PATH=$(dirname "$nos"):\$PATH; COMP_WOR
 "$nos" get pods -n team-a -w >"$work/watched" 2>&1 &
 watcher=$!
 until_it '^team-a +web +Running ' cat "$work/watched"
-port=$(sed -n 's|.*server: http://127.0.0.1:||p' "$work/kubeconfig")
 curl -sS -X POST -H 'Content-Type: application/json' -o "$work/created" \
   "http://127.0.0.1:$port/api/v1/namespaces/team-a/pods" -d '{"apiVersion": "v1", "kind": "Pod",
   "metadata": {"name": "late"}, "spec": {"containers": [{"name": "c", "image": "i", "resources":

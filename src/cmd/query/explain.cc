@@ -102,8 +102,8 @@ std::vector<std::string> DevicesOf(const LiveCluster& live, const cluster::Pod& 
 // A pod that has a node, or has ended: where it is, and on which devices.
 void ExplainPlaced(ClusterObjects objects, const cluster::Pod& pod, const gpu::Catalogue& catalogue,
                    const std::string& output) {
-  const LiveCluster live =
-      MakeLiveCluster(std::move(objects.nodes), std::move(objects.pods), catalogue);
+  LiveCluster live = MakeLiveCluster(std::move(objects.nodes), std::move(objects.pods), catalogue);
+  live.server_time = objects.server_time;
   const Standing standing = StandingOf(pod);
   const std::vector<std::string> devices =
       pod.Finished() ? std::vector<std::string>() : DevicesOf(live, pod);

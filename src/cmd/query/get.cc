@@ -78,6 +78,7 @@ Result<Objects> ReadCluster(const GetFlags& flags, const Kind& kind) {
   }
   LiveCluster live = MakeLiveCluster(std::move(nodes), std::move(pods), *kept);
   live.pools = std::move(pools);
+  live.server_time = transport.ServerTime();
   if (kind.wanted.quotas) {
     NOS_ASSIGN(live.quotas, ListQuotas(client));
   }
@@ -198,6 +199,7 @@ Status Watch(const Kind& kind, const GetFlags& flags, const Selection& selection
   for (bool first = true; !interrupt.Requested() && std::cout.good();) {
     if (objects.Pump(SystemClock().Now())) {
       LiveCluster live = objects.Collect(catalogue);
+      live.server_time = transport.ServerTime();
       GetFlags named = flags;
       if (!first) named.names.clear();  // an object may go, and come back
       NOS_ASSIGN(const Printout out, Make(kind, live, named, selection));

@@ -192,7 +192,7 @@ bool Selection::TakesGpu(const cluster::ObjectMeta& node, int index) const {
 }
 
 Time TimeIn(const LiveCluster& live) {
-  Time now = SystemClock().Now();
+  Time now = live.server_time.value_or(SystemClock().Now());
   for (const auto& pod : live.pods) {
     now = std::max(now, pod->meta.created);
     for (const cluster::Condition& condition : pod->conditions) {

@@ -37,6 +37,7 @@ struct LiveCluster {
   const gpu::Catalogue* catalogue = nullptr;  // null: products are named by the model label alone
   std::vector<std::shared_ptr<const cluster::NodePool>> pools = {};
   Selection selection = {};
+  std::optional<Time> server_time = {};  // on the clock of the API server; nullopt: not known
 };
 // `catalogue` must outlive the result.
 LiveCluster MakeLiveCluster(std::vector<std::shared_ptr<const cluster::Node>> nodes,
@@ -64,8 +65,9 @@ struct ListedGpu {
   bool managed = false;
 };
 std::vector<ListedGpu> ListedGpus(const LiveCluster& live);
-// The time in the cluster, for ages: the newest time in its objects if that is ahead of this
-// machine's clock, as in a sandbox whose time runs faster.
+// The time in the cluster, for ages: on the clock of its API server, which may differ from this
+// machine's, as in a sandbox whose time runs faster. Without one, on this machine's clock. The
+// newest time in its objects if that is later.
 Time TimeIn(const LiveCluster& live);
 // The creation of an object, if the API server has said it.
 std::optional<Time> CreatedOf(const cluster::ObjectMeta& meta);

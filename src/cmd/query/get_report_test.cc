@@ -145,6 +145,16 @@ TEST_F(GetReportTest, PodWithSchedulingGatesNamesThem) {
   EXPECT_EQ(Report(ReportPods).ToJson()[0].at("why"), "") << "no scheduler has looked at it yet";
 }
 
+TEST_F(GetReportTest, AgesFollowClockOfApiServer) {
+  AddPod("p");
+  LiveCluster live = MakeLiveCluster(nodes_, pods_, gpu::Catalogue::Builtin());
+  EXPECT_GT(TimeIn(live), kNow + std::chrono::hours(24)) << "this machine's clock";
+  live.server_time = kNow + std::chrono::minutes(7);
+  EXPECT_EQ(TimeIn(live), kNow + std::chrono::minutes(7));
+  live.server_time = kNow - std::chrono::minutes(1);
+  EXPECT_EQ(TimeIn(live), pods_[0]->meta.created) << "it is in whole seconds, and has gone on";
+}
+
 TEST_F(GetReportTest, ComparesPlanWithCurrentLayout) {
   cluster::Node& node = AddNode("n", "1g.5gb@0:used");
   node.meta.annotations["nos.nebuly.com/spec-layout-0"] = "1g.5gb@0,1g.5gb@1,3g.20gb@4";

@@ -231,13 +231,13 @@ Status RunPlan(const PlanFlags& flags) {
   const Time start = clock.Now();
   planning::PlanOptions options;
   options.objective = planning::FindObjective(flags.objective).value_or(planning::Objective::kPods);
-  options.now = start;
+  options.now = input.server_time.value_or(start);
   options.hold_after = flags.hold_after;
   options.out_of_time = [&] { return clock.Now() - start > FromSeconds(flags.seconds); };
   const PlanningFrameworks known;
   const scheduling::FrameworkChoice& frameworks = known.choice();
   const controllers::GangedPods ganged = WithKnownGangs(
-      WithChosenSlices(Plannable(input.pods), snapshot, frameworks, options), input, start);
+      WithChosenSlices(Plannable(input.pods), snapshot, frameworks, options), input, options.now);
   controllers::AdmittedPlan admitted = controllers::PlanWithinQuotas(
       ganged, input.pods, snapshot, input.around.value_or(cluster::ClusterContext()), frameworks,
       options);

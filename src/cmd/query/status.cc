@@ -68,6 +68,7 @@ Status Run(const StatusFlags& flags) {
   NOS_ASSIGN(auto nodes, ListNodes(client));
   NOS_ASSIGN(auto pods, ListPods(client));
   LiveCluster live = MakeLiveCluster(std::move(nodes), std::move(pods), catalogue);
+  live.server_time = transport.ServerTime();
   if (auto quotas = ListQuotas(client); quotas.ok()) {
     live.quotas = std::move(*quotas);
   } else {

@@ -119,6 +119,7 @@ Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std:
   ClusterObjects objects;
   NOS_ASSIGN(objects.nodes, ListNodes(client));
   NOS_ASSIGN(objects.pods, ListPods(client));
+  objects.server_time = transport.ServerTime();
   reconcile::ContextCaches around({});
   around.Pump(client, SystemClock().Now());
   if (around.synced()) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "cluster/context.h"
 #include "cluster/objects.h"
@@ -19,6 +20,8 @@ struct ClusterObjects {
   // nullopt: reading is not permitted, or the dump contains none of these objects.
   std::optional<cluster::ClusterContext> around;
   bool is_dump = false;  // a dump may be incomplete
+  // On the clock of the API server; nullopt: a dump, or the server has not said.
+  std::optional<Time> server_time = {};
   // Pools that cannot be used as written, from controllers::ReadPoolToReport; not part of `around`.
   std::vector<std::shared_ptr<const cluster::NodePool>> wrong_pools = {};
 };

@@ -60,6 +60,8 @@ class HttpTransfer {
   const Status& error() const { return error_; }
   int code() const { return code_; }
   Duration retry_after() const { return retry_after_; }
+  // The header Date; nullopt without a readable one.
+  std::optional<Time> Date() const;
   std::string TakeBody() { return std::move(body_); }
 
  private:

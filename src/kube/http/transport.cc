@@ -192,6 +192,10 @@ Result<ApiResponse> HttpTransport::Finish(const ApiRequest& request,
                     fmt::format("{} {}: no answer in time", request.method, request.path));
     }
     NOS_RETURN_IF_ERROR((*transfer)->error());
+    if (const auto date = (*transfer)->Date()) {
+      const std::scoped_lock lock(mutex_);
+      last_ = {*date, Steady::now()};
+    }
     if ((*transfer)->code() != kUnauthorized || renewed) {
       ApiResponse response{
           (*transfer)->code(), {}, {}, (*transfer)->TakeBody(), (*transfer)->retry_after()};
@@ -201,6 +205,12 @@ Result<ApiResponse> HttpTransport::Finish(const ApiRequest& request,
     connection_.Rejected();
     transfer = Start(request, deadline);
   }
+}
+
+std::optional<Time> HttpTransport::ServerTime() const {
+  const std::scoped_lock lock(mutex_);
+  if (!last_) return std::nullopt;
+  return last_->date + std::chrono::duration_cast<Duration>(Steady::now() - last_->at);
 }
 
 Result<std::unique_ptr<WatchStream>> HttpTransport::Watch(const ApiRequest& request) {

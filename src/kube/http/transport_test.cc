@@ -153,6 +153,26 @@ TEST_F(HttpTransportTest, RefusesAnswerBeyondSizeLimit) {
   EXPECT_EQ(transport.Do(Get("/long")).status().code(), Code::kUnavailable);
 }
 
+TEST_F(HttpTransportTest, KnowsTimeOfServer) {
+  std::string date;
+  answer_ = [&](const HttpRequest&) {
+    return date.empty() ? Answer(200, "{}") : Answer(200, "{}", {{"Date", date}});
+  };
+  HttpTransport& transport = Transport();
+  for (const char* unreadable : {"", "yesterday", "Fri, 02 Jan 9999 03:04:05 GMT"}) {
+    date = unreadable;
+    ASSERT_TRUE(transport.Do(Get("/x")).ok());
+    EXPECT_EQ(transport.ServerTime(), std::nullopt) << date;
+  }
+  const Time then = ParseTime("2026-01-02T03:04:05Z").value();
+  date = net::HttpDate(then);
+  EXPECT_EQ(date, "Fri, 02 Jan 2026 03:04:05 GMT");
+  ASSERT_TRUE(transport.Do(Get("/x")).ok());
+  ASSERT_TRUE(transport.ServerTime().has_value());
+  EXPECT_GE(*transport.ServerTime(), then);
+  EXPECT_LT(*transport.ServerTime(), then + std::chrono::minutes(10)) << "the answer's, and since";
+}
+
 TEST_F(HttpTransportTest, RetriesAfterRetryAfter) {
   int asked = 0;
   answer_ = [&](const HttpRequest&) {

@@ -277,7 +277,10 @@ Result<std::unique_ptr<net::HttpServer>> ServeApi(ApiServer& server, const std::
   options.address = address == "localhost" ? "127.0.0.1" : address;
   options.port = port;
   return net::HttpServer::Start(options, [&server, bookmarks](const HttpRequest& request) {
-    return Serve(server, request, bookmarks);
+    HttpResponse response = Serve(server, request, bookmarks);
+    // As on a real server; its time may run faster than that of the machine.
+    response.headers.emplace_back("Date", net::HttpDate(server.Now()));
+    return response;
   });
 }
 

@@ -81,6 +81,20 @@ class ServeTest : public testing::Test {
   std::unique_ptr<net::HttpServer> server_;
 };
 
+TEST_F(ServeTest, AnswersHaveTimeOfServer) {
+  const ManualClock clock(ParseTime("2026-01-02T03:04:05Z").value());
+  ApiServer api(clock);
+  auto server = ServeApi(api);
+  ASSERT_TRUE(server.ok());
+  server_ = std::move(*server);
+  for (const std::string_view line :
+       {"GET /api/v1/nodes", "GET /nothing", "GET /api/v1/nodes?watch=true&timeoutSeconds=1"}) {
+    EXPECT_NE(Ask(line).find("\r\nDate: Fri, 02 Jan 2026 03:04:05 GMT\r\n"), std::string::npos)
+        << line;
+  }
+  server_.reset();
+}
+
 TEST_F(ServeTest, AnswersWithTheRightTypes) {
   EXPECT_NE(Ask("GET /readyz").find("text/plain"), std::string::npos);
   EXPECT_NE(Ask("GET /api/v1/pods").find("application/json"), std::string::npos);
