@@ -4,6 +4,21 @@
 #include <charconv>
 
 namespace nos {
+namespace {
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// The digits at the start of `text`, without leading zeros; `text` loses them all.
+std::string_view TakeNumber(std::string_view& text) {
+  size_t end = 0;
+  while (end < text.size() && IsDigit(text[end])) ++end;
+  std::string_view number = text.substr(0, end);
+  text.remove_prefix(end);
+  while (number.size() > 1 && number.front() == '0') number.remove_prefix(1);
+  return number;
+}
+
+}  // namespace
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -56,6 +71,26 @@ std::optional<T> ParseWhole(std::string_view text) {
   return value;
 }
 }  // namespace
+
+int CompareNaturally(std::string_view a, std::string_view b) {
+  while (!a.empty() && !b.empty()) {
+    if (IsDigit(a.front()) && IsDigit(b.front())) {
+      const std::string_view left = TakeNumber(a), right = TakeNumber(b);
+      if (left.size() != right.size()) return left.size() < right.size() ? -1 : 1;
+      if (const int order = left.compare(right); order != 0) return order;
+      continue;
+    }
+    if (a.front() != b.front()) return a.front() < b.front() ? -1 : 1;
+    a.remove_prefix(1);
+    b.remove_prefix(1);
+  }
+  return (a.empty() ? 0 : 1) - (b.empty() ? 0 : 1);
+}
+
+bool NaturallyLess::operator()(std::string_view a, std::string_view b) const {
+  const int order = CompareNaturally(a, b);
+  return order != 0 ? order < 0 : a < b;
+}
 
 std::optional<int64_t> ParseInt(std::string_view text) { return ParseWhole<int64_t>(text); }
 std::optional<double> ParseDouble(std::string_view text) { return ParseWhole<double>(text); }

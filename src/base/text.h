@@ -17,6 +17,13 @@ std::string ToLower(std::string_view text);
 // At most `most` bytes (more than three), for texts from untrusted sources: "nvidia.com/m...".
 // Never splits a UTF-8 character.
 std::string Shortened(std::string_view text, size_t most);
+// Texts in the order of a reader: digits are compared as numbers. Negative: a comes first.
+int CompareNaturally(std::string_view a, std::string_view b);
+// A strict order by it. Texts that it takes for equal ("a2", "a02") are in that of their
+// characters.
+struct NaturallyLess {
+  bool operator()(std::string_view a, std::string_view b) const;
+};
 // A whole decimal integer, or nothing: no sign but '-', no spaces, no overflow.
 std::optional<int64_t> ParseInt(std::string_view text);
 std::optional<double> ParseDouble(std::string_view text);

@@ -106,6 +106,17 @@ TEST(TextTest, SplitsAndParses) {
   EXPECT_EQ(ParseInt("12x"), std::nullopt);
 }
 
+TEST(TextTest, ComparesNaturally) {
+  EXPECT_LT(CompareNaturally("a2", "a10"), 0);
+  EXPECT_LT(CompareNaturally("a2b", "a2c"), 0);
+  EXPECT_GT(CompareNaturally("a", ""), 0);
+  EXPECT_EQ(CompareNaturally("a02", "a2"), 0);
+  EXPECT_LT(CompareNaturally("99999999999999999999", "100000000000000000000"), 0);
+  EXPECT_TRUE(NaturallyLess()("node-2", "node-10"));
+  EXPECT_TRUE(NaturallyLess()("a02", "a2"));
+  EXPECT_FALSE(NaturallyLess()("a2", "a2"));
+}
+
 TEST(TableTest, ReplacesControlCharactersInCells) {
   TextTable table({"NAME"});
   table.AddRow({"\x1b]0;x\x07"});

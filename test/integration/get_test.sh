@@ -129,6 +129,18 @@ call 0 "$nos" explain huge -n team-b
 grep -q '^remedy' "$work/out" || fail "what would help a pending pod"
 refuse 2 "pod team-b/web not found" "$nos" explain pod team-b/web
 
+# Tables have nodes in the order of a reader, output for programs in that of the API server.
+curl -sS -X POST -H 'Content-Type: application/json' -o "$work/created" \
+  "http://127.0.0.1:$port/api/v1/nodes" -d '{"apiVersion": "v1", "kind": "Node", "metadata": {"name":
+  "node-10", "labels": {"nos.nebuly.com/gpu-partitioning": "mig", "nvidia.com/gpu.count": "1",
+  "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}}}'
+for kind in nodes gpus; do
+  call 0 "$nos" get "$kind" --no-headers
+  [ "$(cut -d' ' -f1 "$work/out" | tr '\n' ' ')" = "node-1 node-2 node-10 " ] || fail "order of $kind"
+done
+call 0 "$nos" get nodes -o name
+[ "$(tr '\n' ' ' <"$work/out")" = "node/node-1 node/node-10 node/node-2 " ] || fail "order by name"
+
 # Names for completion.
 "$nos" completion bash >"$work/completion"
 offered=$(bash -c ". '$work/completion'; PATH=$(dirname "$nos"):\$PATH; COMP_WORDS=(nos explain '')

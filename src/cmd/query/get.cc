@@ -43,6 +43,9 @@ struct Kind {
   Report report;
   bool namespaced = false;
   WantedKinds wanted{};
+  // Key of the JSON by which tables are sorted as a reader counts, "node-2" before "node-10". "":
+  // they have the API server's order, as output for programs always has.
+  std::string key{};
 };
 
 // Inputs of a report.
@@ -108,7 +111,9 @@ Result<Printout> Make(const Kind& kind, LiveCluster& live, const GetFlags& flags
   live.charges.gpu_memory_gb = flags.gpu_memory_gb;
   live.selection = selection;
   Printout out = kind.report(live, TimeIn(live));
-  if (!flags.sort_by.empty()) NOS_RETURN_IF_ERROR(out.SortBy(flags.sort_by));
+  const bool table = flags.output == "table" || flags.output == "wide";
+  const std::string& key = flags.sort_by.empty() && table ? kind.key : flags.sort_by;
+  if (!key.empty()) NOS_RETURN_IF_ERROR(out.SortBy(key));
   for (const std::string& name : flags.names) {
     const bool found = std::ranges::any_of(
         out.objects(), [&](const PrintedObject& object) { return IsNamed(object.name, name); });
@@ -279,13 +284,23 @@ void AddGetCommand(CLI::App& root, Chosen& chosen) {
   const std::string no_gpu =
       "no GPU found; a node opts in with the label nos.nebuly.com/gpu-partitioning=mig";
   AddKind(*get, chosen, flags,
-          {"gpus", {"gpu"}, "List GPUs and how they are partitioned", no_gpu, &ReportGpus});
+          {"gpus",
+           {"gpu"},
+           "List GPUs and how they are partitioned",
+           no_gpu,
+           &ReportGpus,
+           false,
+           {},
+           "node"});
   AddKind(*get, chosen, flags,
           {"nodes",
            {"node", "no"},
            "List nodes with GPUs and how much of them is used",
            no_gpu,
-           &ReportNodes});
+           &ReportNodes,
+           false,
+           {},
+           "name"});
   AddKind(*get, chosen, flags,
           {"pods",
            {"pod", "po"},
@@ -298,7 +313,10 @@ void AddGetCommand(CLI::App& root, Chosen& chosen) {
            {"plans"},
            "Show planned layouts and their progress",
            "no plan exists yet",
-           &ReportPlans});
+           &ReportPlans,
+           false,
+           {},
+           "node"});
   AddKind(*get, chosen, flags,
           {"quotas",
            {"quota", "elasticquotas", "elasticquota", "eq"},

@@ -8,18 +8,6 @@
 namespace nos::cmd {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-// The digits at the start of `text`, without leading zeros; `text` loses them all.
-std::string_view TakeNumber(std::string_view& text) {
-  size_t end = 0;
-  while (end < text.size() && IsDigit(text[end])) ++end;
-  std::string_view number = text.substr(0, end);
-  text.remove_prefix(end);
-  while (number.size() > 1 && number.front() == '0') number.remove_prefix(1);
-  return number;
-}
-
 // "{.metadata.name}" becomes "name", ".status.phase" "phase".
 std::string KeyOf(std::string_view path) {
   if (path.starts_with('{') && path.ends_with('}')) path = path.substr(1, path.size() - 2);
@@ -44,21 +32,6 @@ int Compare(const Json* a, const Json* b) {
 }
 
 }  // namespace
-
-int CompareNaturally(std::string_view a, std::string_view b) {
-  while (!a.empty() && !b.empty()) {
-    if (IsDigit(a.front()) && IsDigit(b.front())) {
-      const std::string_view left = TakeNumber(a), right = TakeNumber(b);
-      if (left.size() != right.size()) return left.size() < right.size() ? -1 : 1;
-      if (const int order = left.compare(right); order != 0) return order;
-      continue;
-    }
-    if (a.front() != b.front()) return a.front() < b.front() ? -1 : 1;
-    a.remove_prefix(1);
-    b.remove_prefix(1);
-  }
-  return (a.empty() ? 0 : 1) - (b.empty() ? 0 : 1);
-}
 
 Status Printout::SortBy(std::string_view path) {
   const std::string key = KeyOf(path);

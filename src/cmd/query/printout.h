@@ -56,7 +56,4 @@ class Printout {
   std::vector<PrintedObject> objects_;
 };
 
-// Texts in the order of a reader: digits are compared as numbers. Negative: a comes first.
-int CompareNaturally(std::string_view a, std::string_view b);
-
 }  // namespace nos::cmd

@@ -71,13 +71,5 @@ TEST(PrintoutTest, ShowsWideColumnsOnlyInAWideTable) {
             "node-1   4     a\n");
 }
 
-TEST(PrintoutTest, ComparesNaturally) {
-  EXPECT_LT(CompareNaturally("a2", "a10"), 0);
-  EXPECT_LT(CompareNaturally("a2b", "a2c"), 0);
-  EXPECT_GT(CompareNaturally("a", ""), 0);
-  EXPECT_EQ(CompareNaturally("a02", "a2"), 0);
-  EXPECT_LT(CompareNaturally("99999999999999999999", "100000000000000000000"), 0);
-}
-
 }  // namespace
 }  // namespace nos::cmd

@@ -222,6 +222,7 @@ ViewModel Observe(sim::World& world, Time started) {
       model.gpus.push_back(ReadGpu(*machine, i, world.catalogue()));
     }
   }
+  std::ranges::stable_sort(model.gpus, NaturallyLess(), &GpuRow::node);
   const controllers::Partitioner* partitioner = world.controllers().partitioner();
   for (const auto& pod : world.Pods()) {
     if (pod->Finished()) {

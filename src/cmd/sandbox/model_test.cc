@@ -9,6 +9,7 @@ namespace nos::cmd {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::ElementsAre;
 
 class SandboxModelTest : public testing::Test {
  protected:
@@ -46,6 +47,13 @@ TEST_F(SandboxModelTest, PodWithSchedulingGatesNamesThem) {
   EXPECT_EQ(model.waiting[0].remedy,
             "wait until the component that set its scheduling gates removes them: "
             "example.com/approval");
+}
+
+TEST_F(SandboxModelTest, CountsInNamesOfNodes) {
+  Start({"node-1", "node-10", "node-2"});
+  std::vector<std::string> nodes;
+  for (const GpuRow& gpu : Observe(world_, world_.Now()).gpus) nodes.push_back(gpu.node);
+  EXPECT_THAT(nodes, ElementsAre("node-1", "node-2", "node-10"));
 }
 
 }  // namespace

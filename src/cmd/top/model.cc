@@ -6,7 +6,6 @@
 #include <array>
 #include <chrono>
 #include <set>
-#include <tuple>
 
 #include "base/text.h"
 #include "cmd/cli/gpu_sharing_mode.h"
@@ -178,24 +177,30 @@ void Sort(TopSort by, TopRows& rows) {
   // Unmeasured values come last.
   const auto down = [](std::optional<double> value) { return -value.value_or(-1); };
   const auto gpu_key = [&](const TopGpu& gpu) {
-    const double key = by == TopSort::kUtilization ? down(gpu.utilization)
-                       : by == TopSort::kMemory    ? down(gpu.memory)
-                                                   : 0;
-    return std::tuple(key, std::string_view(gpu.row.node), gpu.row.index);
+    return by == TopSort::kUtilization ? down(gpu.utilization)
+           : by == TopSort::kMemory    ? down(gpu.memory)
+                                       : 0;
   };
   const auto pod_key = [&](const TopPod& pod) {
     const bool waits = pod.state == "pending";
     const double age = -ToSeconds(pod.age);
-    const double key = by == TopSort::kUtilization ? down(pod.utilization)
-                       : by == TopSort::kMemory    ? down(pod.memory)
-                       : by == TopSort::kAge       ? age
-                       // Pending pods come first, the longest pending one at the top.
-                       : by == TopSort::kState && waits ? age - 1
-                                                        : 0;
-    return std::tuple(key, std::string_view(pod.name));
+    return by == TopSort::kUtilization ? down(pod.utilization)
+           : by == TopSort::kMemory    ? down(pod.memory)
+           : by == TopSort::kAge       ? age
+           // Pending pods come first, the longest pending one at the top.
+           : by == TopSort::kState && waits ? age - 1
+                                            : 0;
   };
-  std::ranges::sort(rows.gpus, {}, gpu_key);
-  std::ranges::sort(rows.pods, {}, pod_key);
+  std::ranges::sort(rows.gpus, [&](const TopGpu& a, const TopGpu& b) {
+    const double left = gpu_key(a), right = gpu_key(b);
+    if (left != right) return left < right;
+    if (a.row.node != b.row.node) return NaturallyLess()(a.row.node, b.row.node);
+    return a.row.index < b.row.index;
+  });
+  std::ranges::sort(rows.pods, [&](const TopPod& a, const TopPod& b) {
+    const double left = pod_key(a), right = pod_key(b);
+    return left != right ? left < right : NaturallyLess()(a.name, b.name);
+  });
 }
 
 }  // namespace

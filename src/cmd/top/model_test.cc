@@ -131,6 +131,24 @@ TEST(TopModel, SortsRows) {
   EXPECT_FALSE(TopSortNamed("beauty"));
 }
 
+TEST(TopModel, CountsInNames) {
+  const Json gpus = ParseJson(R"({"at": 1, "nodes": [{"node": "n-10", "gpus": [{"index": 0}]},
+                                  {"node": "n-2", "gpus": [{"index": 10}, {"index": 9}]}]})")
+                        .value();
+  const Json pods = ParseJson(R"({"pods": [{"uid": "a", "namespace": "x", "name": "p-10",
+      "state": "running"}, {"uid": "b", "namespace": "x", "name": "p-9", "state": "running"}]})")
+                        .value();
+  TopModel model;
+  model.Load(gpus, {pods}, nullptr);
+  const TopRows rows = RowsOf(model, {"", TopSort::kName});
+  ASSERT_EQ(rows.gpus.size(), 3U);
+  EXPECT_EQ(rows.gpus[0].row.node, "n-2");
+  EXPECT_EQ(rows.gpus[0].row.index, 9);
+  EXPECT_EQ(rows.gpus[2].row.node, "n-10");
+  ASSERT_EQ(rows.pods.size(), 2U);
+  EXPECT_EQ(rows.pods[0].name, "x/p-9");
+}
+
 TEST(TopModel, AppliesEvents) {
   TopModel model = Model();
   EXPECT_TRUE(model.Apply("hello", Parsed(R"({"at":5})")));
