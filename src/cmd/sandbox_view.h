@@ -75,6 +75,8 @@ struct ViewModel {
   std::vector<PoolRow> pools{};
   std::vector<QuotaRow> quotas{};
   size_t first_gpu = 0;  // the user has scrolled to it
+  bool keys = false;     // keys are read
+  bool help = false;     // the user wants to know which
 };
 
 struct ViewSize {

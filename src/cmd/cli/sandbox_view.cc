@@ -22,6 +22,14 @@ constexpr std::string_view kChanging = "\x1b[33m";
 constexpr size_t kLabelWidth = 24;   // less on a narrow terminal
 constexpr size_t kSlotsAtLeast = 4;  // characters per slot if the mode column is shown
 
+constexpr std::string_view kKeys[] = {
+    "  arrows, j, k         show the next GPUs, or the ones before",
+    "  Page Up, Page Down   ten GPUs further",
+    "  Home                 show the first GPUs",
+    "  ?, Esc               back to the cluster",
+    "  q, Ctrl-C            end the sandbox",
+};
+
 size_t Minus(size_t room, size_t taken) { return room - std::min(room, taken); }
 
 std::string Paint(std::string_view text, std::string_view how, bool colour) {
@@ -47,9 +55,9 @@ std::string SpanText(const SlotSpan& span, size_t width) {
 
 std::string Header(const ViewModel& model) {
   return fmt::format(
-      "nos sandbox   time {}   {}   running {}   waiting {}   finished {}   Ctrl-C ends it",
+      "nos sandbox   time {}   {}   running {}   waiting {}   finished {}   {}Ctrl-C ends it",
       FormatAge(model.elapsed), SpeedText(model.speed, model.reached), model.running,
-      model.waiting.size(), model.finished);
+      model.waiting.size(), model.finished, model.keys ? "? keys   " : "");
 }
 
 // "node-1 gpu 0 A100  MIG  |web 1g…|....|": on a narrow terminal slots shrink to two characters
@@ -68,8 +76,9 @@ std::string GpuLine(const GpuRow& gpu, size_t columns, size_t mode, bool colour)
 }
 
 std::string PoolLine(const PoolRow& pool) {
-  return fmt::format("pool {:<18} {} nodes   {} coming   {} going   ({} to {})   cost {:.2f}",
-                     pool.name, pool.nodes, pool.coming, pool.going, pool.min, pool.max, pool.cost);
+  return fmt::format("pool {:<18} {} {:<5}   {} coming   {} going   ({} to {})   cost {:.2f}",
+                     pool.name, pool.nodes, pool.nodes == 1 ? "node" : "nodes", pool.coming,
+                     pool.going, pool.min, pool.max, pool.cost);
 }
 
 // "QUOTAS   production 120 of 200 gpu-memory   research 260 of 200 gpu-memory, borrows 60"
@@ -80,6 +89,14 @@ std::string QuotaLine(const std::vector<QuotaRow>& quotas) {
     if (!quota.borrowed.empty()) text += ", borrows " + quota.borrowed;
   }
   return text;
+}
+
+bool WaitInSeveralNamespaces(const std::vector<WaitingRow>& rows) {
+  const auto ns = [](const WaitingRow& row) {
+    return std::string_view(row.pod).substr(0, row.pod.find('/'));
+  };
+  return std::ranges::any_of(rows,
+                             [&](const WaitingRow& row) { return ns(row) != ns(rows.front()); });
 }
 
 // Number of lines of each part: GPUs first, then pending pods, then decisions.
@@ -220,6 +237,13 @@ std::string RenderSlots(const GpuRow& gpu, size_t cell, bool colour) {
 
 std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour) {
   Frame frame(size, colour);
+  if (model.help) {
+    frame.Painted(Header(model), kBold);
+    frame.Plain("");
+    frame.Painted("KEYS", kBold);
+    for (const std::string_view line : kKeys) frame.Plain(line);
+    return frame.Take();
+  }
   const size_t pools = std::min(model.pools.size(), size.lines / 4);
   const size_t quotas = model.quotas.empty() ? 0 : 1;
   const Shares shares = Share(model, Minus(size.lines, pools + quotas));
@@ -240,11 +264,13 @@ std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour) {
   frame.Plain("");
   frame.Painted("WAITING", kBold);
   if (model.waiting.empty()) frame.Painted("  no pod is waiting", kDim);
+  const bool with_namespace = WaitInSeveralNamespaces(model.waiting);
+  const size_t width = with_namespace ? 32 : 24;
   for (size_t i = 0; i < shares.waiting; ++i) {
     const WaitingRow& row = model.waiting[i];
-    const std::string line =
-        fmt::format("  {:<24} {:<16} {:>6}  {}", Truncate(PodName(row.pod), 24),
-                    Truncate(row.asks, 16), FormatAge(row.age), row.why);
+    const std::string line = fmt::format(
+        "  {:<{}} {:<16} {:>6}  {}", Truncate(with_namespace ? row.pod : PodName(row.pod), width),
+        width, Truncate(row.asks, 16), FormatAge(row.age), row.why);
     frame.Plain(CutWords(line, size.columns));
     if (shares.remedies && !row.remedy.empty()) {
       frame.Painted(CutWords("    " + row.remedy, size.columns), kDim);

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 GpuRow Row() {
@@ -50,6 +51,10 @@ TEST(SandboxViewTest, DrawsOneLinePerPool) {
   EXPECT_THAT(
       Split(frame, '\n'),
       Contains("pool a100               2 nodes   1 coming   0 going   (1 to 4)   cost 3.26"));
+  model.pools[0].nodes = 1;
+  EXPECT_THAT(
+      Split(RenderFrame(model, {100, 20}, false), '\n'),
+      Contains("pool a100               1 node    1 coming   0 going   (1 to 4)   cost 3.26"));
   for (int i = 0; i < 50; ++i) model.pools.push_back(model.pools[0]);
   const std::string many = RenderFrame(model, {60, 20}, false);
   EXPECT_LE(std::ranges::count(many, '\n'), 20) << many;
@@ -142,6 +147,31 @@ TEST(SandboxViewTest, TruncatesReasonsBetweenWords) {
   const std::string frame = RenderFrame(model, {80, 20}, false);
   EXPECT_THAT(Split(frame, '\n'), Contains("  p                        1x7g                 0s  "
                                            "no room for 1 x 7g.40gb …"));
+}
+
+TEST(SandboxViewTest, NamesNamespacesIfPodsOfSeveralWait) {
+  ViewModel model;
+  model.waiting.push_back({"research/study-1", "1x7g", "no room", {}});
+  const auto frame = [&] { return RenderFrame(model, {100, 20}, false); };
+  EXPECT_THAT(frame(),
+              HasSubstr("\n  study-1                  1x7g                 0s  no room\n"));
+  model.waiting.push_back({"production/serve-1", "1x7g", "no room", {}});
+  EXPECT_THAT(frame(),
+              HasSubstr("\n  research/study-1                 1x7g                 0s  no room\n"
+                        "  production/serve-1               1x7g                 0s  no room\n"));
+}
+
+TEST(SandboxViewTest, ListsKeysOnRequest) {
+  ViewModel model;
+  model.gpus.push_back(Row());
+  model.keys = true;
+  EXPECT_THAT(RenderFrame(model, {100, 20}, false),
+              HasSubstr("   ? keys   Ctrl-C ends it\n\nnode"));
+  model.help = true;
+  const std::string frame = RenderFrame(model, {100, 20}, false);
+  EXPECT_THAT(frame, HasSubstr("\n\nKEYS\n  arrows, j, k "));
+  EXPECT_THAT(frame, Not(HasSubstr("node-1")));
+  EXPECT_EQ(std::ranges::count(RenderFrame(model, {30, 4}, false), '\n'), 4);
 }
 
 TEST(SandboxViewTest, NarrowTerminalShrinksLabelsBeforeSlots) {

@@ -240,7 +240,7 @@ struct Session {
   Interrupt& interrupt;
   SandboxTelemetry& telemetry;
   size_t first_gpu = 0;  // of the view
-  bool quit = false;
+  bool quit = false, help = false;
 
   ViewModel Model(double reached) const {
     ViewModel model = Observe(world, started);
@@ -274,7 +274,8 @@ double Live(const Session& session, const std::function<void(double reached)>& e
   return last;
 }
 
-// Keys that have been pressed: arrows and pages scroll through the GPUs, q ends the sandbox.
+// Keys that have been pressed: arrows and pages scroll through the GPUs, ? lists the keys, q ends
+// the sandbox.
 void PressKeys(Keys& keys, Session& session) {
   constexpr size_t kPage = 10;
   for (int key = keys.Wait({}); key != kNoKey; key = keys.Wait({})) {
@@ -285,6 +286,8 @@ void PressKeys(Keys& keys, Session& session) {
     if (key == kPageDown) first += kPage;
     if (key == kPageUp) first -= std::min(first, kPage);
     if (key == kHome) first = 0;
+    if (key == '?') session.help = !session.help;
+    if (key == kEscape) session.help = false;
   }
 }
 
@@ -299,6 +302,8 @@ void RunOnTerminal(Session& session, bool colours) {
       if (!model.gpus.empty())
         session.first_gpu = std::min(session.first_gpu, model.gpus.size() - 1);
       model.first_gpu = session.first_gpu;
+      model.keys = true;
+      model.help = session.help;
       screen.Draw(RenderFrame(model, TerminalSize(), colours));
     });
   }
