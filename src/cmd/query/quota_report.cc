@@ -6,6 +6,7 @@
 #include <boost/multiprecision/cpp_int.hpp>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/text.h"
 #include "controllers/quota_rules.h"
@@ -166,6 +167,56 @@ Json PartsJson(const Balance& balance, ResourceId resource, const std::vector<Pa
   return json;
 }
 
+// The unit of amounts in the table. "": that of Kubernetes' notation ("16Gi" of memory), or
+// unknown.
+std::string_view UnitOf(const std::string& resource) {
+  if (resource == quota::kGpuMemory) return "GB";
+  if (resource == "cpu") return "cores";
+  if (resource == cluster::kWholeGpuResource) return "GPUs";
+  return cluster::IsSliceResource(resource) ? "slices" : "";
+}
+
+std::string NameWithUnit(const std::string& resource) {
+  const std::string_view unit = UnitOf(resource);
+  return unit.empty() ? resource : fmt::format("{} ({})", resource, unit);
+}
+
+bool IsBelow(const Balance& balance, size_t account, const std::set<size_t>& any) {
+  for (auto above = balance.terms(account).parent; above; above = balance.terms(*above).parent) {
+    if (any.contains(*above)) return true;
+  }
+  return false;
+}
+
+// "2 quotas: 60 GB of nos.nebuly.com/gpu-memory used, min 80, borrowed 20": sums over the shown
+// quotas, without those below another one, whose amounts include theirs.
+std::string TotalText(const Balance& balance, const std::set<size_t>& shown) {
+  struct Sum {
+    Amount used = 0, min = 0, borrowed = 0;
+  };
+  std::map<std::string, std::pair<ResourceId, Sum>> sums;  // by resource name
+  for (const size_t account : shown) {
+    if (IsBelow(balance, account, shown)) continue;
+    for (const auto& [id, min] : balance.terms(account).min.entries()) {
+      Sum& sum = sums.try_emplace(cluster::ResourceName(id), id, Sum()).first->second.second;
+      sum.used += balance.used(account).Get(id);
+      sum.min += min;
+      sum.borrowed += balance.BorrowedBy(account, id);
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [resource, entry] : sums) {
+    const auto& [id, sum] = entry;
+    const std::string_view unit = UnitOf(resource);
+    parts.push_back(fmt::format("{}{}{} of {} used, min {}, borrowed {}",
+                                quota::TextOf(id, sum.used), unit.empty() ? "" : " ", unit,
+                                resource, quota::TextOf(id, sum.min),
+                                quota::TextOf(id, sum.borrowed)));
+  }
+  return fmt::format("{} {}{}{}", shown.size(), shown.size() == 1 ? "quota" : "quotas",
+                     parts.empty() ? "" : ": ", Join(parts, "; "));
+}
+
 std::vector<ResourceId> NamedBy(const quota::Terms& terms) {
   std::vector<ResourceId> named;
   for (const auto* amounts : {&terms.min, &terms.max}) {
@@ -221,8 +272,8 @@ void AddQuota(quota::Ledger& ledger, size_t account, const std::vector<std::stri
     Loans& loans = all_loans.try_emplace(id, balance, id).first->second;
     const auto from = loans.BorrowedFrom(account), to = loans.LentTo(account);
     const Amount guaranteed = controllers::GuaranteedOf(balance, account, id);
-    lines.push_back({name, cluster::ResourceName(id), named(terms.min), named(terms.max),
-                     text(balance.used(account).Get(id)), text(guaranteed),
+    lines.push_back({name, NameWithUnit(cluster::ResourceName(id)), named(terms.min),
+                     named(terms.max), text(balance.used(account).Get(id)), text(guaranteed),
                      PartsText(balance, id, from), PartsText(balance, id, to),
                      VictimsText(victims)});
     const auto quantity = [&](Amount amount) {
@@ -264,7 +315,7 @@ void AddQuota(quota::Ledger& ledger, size_t account, const std::vector<std::stri
 
 Printout ReportQuotas(const LiveCluster& live, Time) {
   Printout out({{"QUOTA"},
-                {"RESOURCE"},
+                {"RESOURCE (UNIT)"},
                 {"MIN"},
                 {"MAX"},
                 {"USED"},
@@ -275,10 +326,13 @@ Printout ReportQuotas(const LiveCluster& live, Time) {
   quota::Ledger ledger = quota::LedgerOf(live.quotas, live.snapshot, live.pods, live.charges);
   const auto problems = controllers::ProblemsInForce(ledger.balance());
   AllLoans loans;
+  std::set<size_t> shown;
   for (size_t account = 0; account < ledger.balance().size(); ++account) {
     if (!live.selection.Takes(ledger.balance().terms(account).quota->meta)) continue;
     AddQuota(ledger, account, problems[account], loans, out);
+    shown.insert(account);
   }
+  out.total = TotalText(ledger.balance(), shown);
   return out;
 }
 

@@ -57,11 +57,27 @@ TEST_F(QuotaReportTest, ShowsLendersAndBorrowers) {
   Pods("b", 1, "nvidia.com/mig-1g.10gb");
   EXPECT_EQ(
       Report().Table().ToString(),
-      R"(QUOTA  RESOURCE                   MIN  MAX  USED  GUARANTEED  BORROWED FROM  LENT TO       FIRST TO BE EVICTED
-a/eq   nos.nebuly.com/gpu-memory  40   70   60    55          20 (c/eq 20)   -             a/p5, a/p4
-b/eq   nos.nebuly.com/gpu-memory  10   -    10    13          -              -             -
-c/eq   nos.nebuly.com/gpu-memory  30   -    0     41          -              20 (a/eq 20)  -
+      R"(QUOTA  RESOURCE (UNIT)                 MIN  MAX  USED  GUARANTEED  BORROWED FROM  LENT TO       FIRST TO BE EVICTED
+a/eq   nos.nebuly.com/gpu-memory (GB)  40   70   60    55          20 (c/eq 20)   -             a/p5, a/p4
+b/eq   nos.nebuly.com/gpu-memory (GB)  10   -    10    13          -              -             -
+c/eq   nos.nebuly.com/gpu-memory (GB)  30   -    0     41          -              20 (a/eq 20)  -
 )");
+}
+
+TEST_F(QuotaReportTest, TotalsCountEachAmountOnce) {
+  Quota("org", "100");
+  Quota("team-a", "40", "", "org/eq");
+  Quota("other", "30");
+  Pods("team-a", 2, "nvidia.com/mig-1g.10gb");
+  Pods("other", 5, "nvidia.com/mig-1g.10gb");
+  EXPECT_EQ(Report().total,
+            "3 quotas: 70 GB of nos.nebuly.com/gpu-memory used, min 130, borrowed 20");
+  quotas_.clear();
+  Quota("gpus", "1")->min = {{"nvidia.com/gpu", Quantity::FromValue(8)},
+                             {"memory", *Quantity::Parse("16Gi")}};
+  EXPECT_EQ(Report().total,
+            "1 quota: 0 of memory used, min 16Gi, borrowed 0; 0 GPUs of nvidia.com/gpu used, "
+            "min 8, borrowed 0");
 }
 
 // An ElasticQuota and a CompositeElasticQuota may have the same name.
@@ -75,10 +91,10 @@ TEST_F(QuotaReportTest, DistinguishesBothKindsWithSameName) {
   const Printout report = Report();
   EXPECT_EQ(
       report.Table().ToString(),
-      R"(QUOTA             RESOURCE                   MIN  MAX  USED  GUARANTEED  BORROWED FROM                      LENT TO       FIRST TO BE EVICTED
-b/eq (composite)  nos.nebuly.com/gpu-memory  10   -    0     20          -                                  10 (a/eq 10)  -
-a/eq              nos.nebuly.com/gpu-memory  0    -    20    0           20 (b/eq (composite) 10, b/eq 10)  -             a/p1, a/p0
-b/eq              nos.nebuly.com/gpu-memory  10   -    0     20          -                                  10 (a/eq 10)  -
+      R"(QUOTA             RESOURCE (UNIT)                 MIN  MAX  USED  GUARANTEED  BORROWED FROM                      LENT TO       FIRST TO BE EVICTED
+b/eq (composite)  nos.nebuly.com/gpu-memory (GB)  10   -    0     20          -                                  10 (a/eq 10)  -
+a/eq              nos.nebuly.com/gpu-memory (GB)  0    -    20    0           20 (b/eq (composite) 10, b/eq 10)  -             a/p1, a/p0
+b/eq              nos.nebuly.com/gpu-memory (GB)  10   -    0     20          -                                  10 (a/eq 10)  -
 )");
   EXPECT_THAT(WriteJson(report.ToJson()),
               HasSubstr("{\"b/eq (composite)\":\"10\",\"b/eq\":\"10\"}"));
