@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "cluster/node_template.h"
@@ -52,6 +53,38 @@ std::string ModeText(const cluster::PoolGpus& gpu) {
   return std::string(cluster::NameOf(gpu.partitioning));
 }
 
+// Sums over pools. Nodes that go are paid for until they are gone.
+struct Sums {
+  int nodes = 0, going = 0, coming = 0, unpriced = 0;
+  double milli_price = 0;  // per hour
+
+  void Add(const PoolCount& count) {
+    const int64_t price = cluster::MilliPriceOf(*count.pool);
+    const int paid = count.nodes + count.going;
+    nodes += count.nodes;
+    going += count.going;
+    coming += count.coming;
+    milli_price += static_cast<double>(price) * paid;
+    if (price == 0) unpriced += paid;
+  }
+  // "2 pools: 5 nodes, 1 going, 1 coming; 8.6 per hour"
+  std::string Text(size_t pools) const {
+    std::string text = fmt::format("{} {}: {} {}", pools, pools == 1 ? "pool" : "pools", nodes,
+                                   nodes == 1 ? "node" : "nodes");
+    if (going > 0) text += fmt::format(", {} going", going);
+    text += fmt::format(", {} coming", coming);
+    if (milli_price == 0) return text;
+    constexpr double kMost = 9e18;  // of int64_t
+    text +=
+        fmt::format("; {} per hour", PriceText(static_cast<int64_t>(std::min(milli_price, kMost))));
+    if (unpriced > 0) {
+      text +=
+          fmt::format(", beside {} {} without a price", unpriced, unpriced == 1 ? "node" : "nodes");
+    }
+    return text;
+  }
+};
+
 }  // namespace
 
 std::vector<PoolCount> CountPools(const cluster::ClusterSnapshot& snapshot,
@@ -87,11 +120,13 @@ Printout ReportPools(const LiveCluster& live, Time now) {
                 {"PRICE/HOUR"},
                 {"STATE"}});
   const std::vector<PoolCount> counts = CountPools(live.snapshot, live.pools);
+  Sums sums;
   for (const PoolCount& count : counts) {
     const cluster::NodePool& pool = *count.pool;
     if (!live.selection.Takes(pool.meta)) continue;
     const State state = StateOf(pool, live.snapshot.catalogue(), now);
     const int64_t price = cluster::MilliPriceOf(pool);
+    sums.Add(count);
     // "-" would mean that the pool has no GPU.
     const bool known = cluster::IsDescribed(pool) || pool.gpu_specified;
     const bool learned = pool.learns && cluster::IsDescribed(pool);
@@ -123,6 +158,7 @@ Printout ReportPools(const LiveCluster& live, Time now) {
              std::move(entry),
              CreatedOf(pool.meta)});
   }
+  out.total = sums.Text(out.objects().size());
   return out;
 }
 

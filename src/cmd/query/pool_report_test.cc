@@ -73,6 +73,19 @@ TEST_F(PoolReportTest, CountsExistingLeavingAndExpectedNodes) {
   EXPECT_EQ(out.ToJson()[0].at("gpu").at("count"), 8);
 }
 
+TEST_F(PoolReportTest, TotalsHavePriceOfNodesThatExist) {
+  Spot();
+  Node("a", "a100-spot");
+  Node("b", "a100-spot").meta.annotations[std::string(controllers::kRemoval)] = "{}";
+  EXPECT_EQ(Report().total, "1 pool: 1 node, 1 going, 3 coming; 24.5 per hour");
+  Pool("free", 0);
+  Node("c", "free");
+  EXPECT_EQ(Report().total,
+            "2 pools: 2 nodes, 1 going, 3 coming; 24.5 per hour, beside 1 node without a price");
+  pools_.erase(pools_.begin());
+  EXPECT_EQ(Report().total, "1 pool: 1 node, 0 coming");
+}
+
 TEST_F(PoolReportTest, ShowsWhyPoolDoesNotGrow) {
   Pool("new", 0);
   cluster::NodePool& late = Pool("late", 0);
