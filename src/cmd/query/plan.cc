@@ -248,6 +248,9 @@ Status RunPlan(const PlanFlags& flags) {
                         admitted.plan);
   planning::Plan plan = WithRefused(std::move(admitted));
   AskForEvictions(input, catalogue, options.out_of_time, plan);
+  if (const std::string hint = AuditHint(plan, snapshot); !hint.empty()) {
+    std::cerr << "note: " << hint << "\n";
+  }
   // 3. Report. Moves come before new nodes: pods that a move serves need no node.
   JsonObject json = PlanToJson(plan, options.objective, took).as_object();
   std::string text = PlanToText(plan, took, TableWidth());

@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "base/table.h"
+#include "cluster/device_interface.h"
 #include "cmd/cli/gpu_sharing_mode.h"
 #include "cmd/cli/layout_text.h"
 #include "planning/names.h"
+#include "scheduling/reasons.h"
 
 namespace nos::cmd {
 namespace {
@@ -154,6 +156,25 @@ std::string PlanToText(const planning::Plan& plan, Duration took, size_t width) 
   if (!waiting.empty()) text += "\n" + waiting.ToString(width);
   if (!remedies.empty()) text += "\nwhat would help:\n" + remedies;
   return text;
+}
+
+std::string AuditHint(const planning::Plan& plan, const cluster::ClusterSnapshot& snapshot) {
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    const cluster::NodeInfo& node = snapshot.node(i);
+    if (node.gpus.managed || node.node->meta.labels.contains(cluster::kInterfaceLabel)) return {};
+  }
+  size_t pending = 0;
+  for (const planning::PodOutcome& pod : plan.pods) {
+    if (pod.placed) continue;
+    ++pending;
+    const bool so = std::ranges::any_of(pod.reasons, [](const planning::Reason& reason) {
+      return reason.code == scheduling::codes::kNotPartitioned;
+    });
+    if (!so) return {};
+  }
+  if (pending == 0) return {};
+  return "nos partitions no node of this cluster yet; add --audit to see how few GPUs its pods "
+         "would need if it did";
 }
 
 }  // namespace nos::cmd

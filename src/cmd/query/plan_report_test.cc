@@ -10,6 +10,7 @@
 namespace nos::cmd {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 TEST(PlanReportTest, EscapesControlCharactersInNamesAndReasons) {
@@ -90,6 +91,28 @@ TEST(PlanReportTest, JsonAndTextContainAllFigures) {
                          "find a better one\n"
                          "\n"
                          "WAITING POD  WHY\n"));
+}
+
+TEST(PlanReportTest, HintsAtAuditWhereNosPartitionsNoNode) {
+  const auto node = std::make_shared<cluster::Node>();
+  node->meta.name = "n";
+  node->meta.labels = {{"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
+                       {"nvidia.com/gpu.count", "1"}};
+  planning::Plan plan;
+  const auto hint = [&] {
+    return AuditHint(plan, cluster::ClusterSnapshot::Build({node}, {}, gpu::Catalogue::Builtin()));
+  };
+  EXPECT_EQ(hint(), "") << "no pod waits";
+  plan.pods.resize(2);
+  plan.pods[0].placed = true;
+  plan.pods[1].reasons = {{"NotPartitioned", "node(s) were not opted in to partitioning", 1},
+                          {"Tainted", "node(s) had untolerated taint(s)", 1}};
+  EXPECT_THAT(hint(), HasSubstr(" --audit "));
+  plan.pods.emplace_back().reasons = {{"InsufficientResource", "Insufficient cpu", 1}};
+  EXPECT_EQ(hint(), "") << "partitioning would not help all";
+  plan.pods.pop_back();
+  node->meta.labels["nos.nebuly.com/gpu-partitioning"] = "mig";
+  EXPECT_EQ(hint(), "");
 }
 
 }  // namespace
