@@ -110,7 +110,7 @@ done
 call 0 "$nos" sandbox --speed 1000 --for 700 --workload "$examples/bursty"
 grep -q "infrastructure: a100-2 joins: ok" "$work/out" || fail "a pool grows for a burst"
 grep -q "infrastructure: h100-1 joins: ok" "$work/out" || fail "a pool grows from zero"
-grep -qE "^pool a100 +1 nodes +0 coming +0 going" "$work/out" || fail "a pool shrinks to its minimum"
+grep -qE "^pool a100 +1 node +0 coming +0 going" "$work/out" || fail "a pool shrinks to its minimum"
 grep -qE "^pool h100 +0 nodes +0 coming +0 going" "$work/out" || fail "a pool shrinks to zero"
 
 # The autoscaler runs with its printed configuration plus an image for placeholders; placeholders
