@@ -306,16 +306,14 @@ void Collector::ReportServed(const cluster::Pod& pod) {
 
 void Collector::ReportEviction(const cluster::Pod& pod) {
   const bool reclaimed = reconcile::WhyReclaimed(pod) != nullptr;
-  std::string summary = fmt::format("evicting Pod {} from Node {}", pod.Key(), pod.node_name);
   JsonArray pods;
   if (const auto known = pods_.find(reconcile::PreemptorOf(pod)); known != pods_.end()) {
-    summary += fmt::format(" for Pod {}/{}", known->second.ns, known->second.name);
     pods.push_back({{"namespace", known->second.ns}, {"name", known->second.name}});
   }
   Emit({{"kind", "decision"},
         {"id", "eviction/" + pod.meta.uid},
         {"type", reclaimed ? "reclaim" : "preemption"},
-        {"summary", std::move(summary)},
+        {"summary", fmt::format("evicting Pod {} from Node {}", pod.Key(), pod.node_name)},
         {"node", pod.node_name},
         {"nodes", JsonArray()},
         {"pods", std::move(pods)},

@@ -401,7 +401,7 @@ TEST_F(CollectorTest, NamesPodForWhichAnotherIsEvicted) {
   ASSERT_EQ(Records("decision").size(), 1u);
   const Json decision = Records("decision")[0];
   EXPECT_EQ(FindString(decision, "type"), "preemption");
-  EXPECT_EQ(FindString(decision, "summary"), "evicting Pod team/p from Node n for Pod team/urgent");
+  EXPECT_EQ(FindString(decision, "summary"), "evicting Pod team/p from Node n");
   EXPECT_EQ(FindString(decision, "why"), "another Pod has a higher priority");
   EXPECT_EQ(WriteJson(*Find(decision, "pods")), R"([{"namespace":"team","name":"urgent"}])");
 }
