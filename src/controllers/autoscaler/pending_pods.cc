@@ -112,7 +112,7 @@ UnschedulablePods PendingPods::FindUnschedulable(
     const ScalingCycle& cycle, const cluster::ClusterContext& around, const PendingDemand& demand,
     const planning::PlanOptions& options, cluster::ClusterSnapshot& snapshot, NodeNames& used) {
   GangedPods admitted = demand.waiting;
-  QuotaAdmission admission =
+  PlannedAdmission admission =
       AdmitByQuota(admitted, demand.all, snapshot, around, frameworks_, in_vain_);
   refused_ = std::move(admission.refused);
   for (const auto& [pod, refusal] : refused_) {

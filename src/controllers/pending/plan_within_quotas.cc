@@ -43,7 +43,8 @@ AdmittedPlan PlanWithinQuotas(const GangedPods& waiting,
   std::set<std::string> in_vain;  // pod keys
   while (true) {
     GangedPods admitted = waiting;
-    QuotaAdmission admission = AdmitByQuota(admitted, pods, snapshot, around, frameworks, in_vain);
+    PlannedAdmission admission =
+        AdmitByQuota(admitted, pods, snapshot, around, frameworks, in_vain);
     const RefusedByQuota& refused = admission.refused;
     options.gangs = admitted.gangs;
     options.first = std::move(admission.first);

@@ -413,11 +413,11 @@ std::vector<std::string> FindReservationsBeyondQuota(
   return beyond;
 }
 
-QuotaAdmission AdmitByQuota(GangedPods& ganged, const std::vector<Pod>& pods,
-                            const cluster::ClusterSnapshot& snapshot,
-                            const cluster::ClusterContext& around,
-                            const scheduling::FrameworkChoice& frameworks,
-                            const std::set<std::string>& last) {
+PlannedAdmission AdmitByQuota(GangedPods& ganged, const std::vector<Pod>& pods,
+                              const cluster::ClusterSnapshot& snapshot,
+                              const cluster::ClusterContext& around,
+                              const scheduling::FrameworkChoice& frameworks,
+                              const std::set<std::string>& last) {
   std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
   const quota::ChargeRules* rules = nullptr;  // all profiles have the same rules
   std::vector<size_t> order;
@@ -461,7 +461,7 @@ QuotaAdmission AdmitByQuota(GangedPods& ganged, const std::vector<Pod>& pods,
   admission.AdmitAll(nominated, Admission::Round::kAll);
   admission.AdmitAll(first, Admission::Round::kGuaranteed);
   admission.AdmitAll(order, Admission::Round::kAll);
-  QuotaAdmission out;
+  PlannedAdmission out;
   for (const auto& [i, refusal] : admission.refused()) {
     out.refused.emplace_back(ganged.pods[i], refusal);
   }

@@ -2,7 +2,7 @@
 // running and already planned pods. Applies to pods whose scheduler enforces quotas
 // (CapacityScheduling). Other pods always stay.
 //
-//   QuotaAdmission admission = AdmitByQuota(ganged, pods, snapshot, around, frameworks, last);
+//   PlannedAdmission admission = AdmitByQuota(ganged, pods, snapshot, around, frameworks, last);
 //   for (const auto& [pod, refusal] : admission.refused) Report(pod, refusal.Text());
 //   options.first = std::move(admission.first);
 #pragma once
@@ -27,7 +27,7 @@ inline constexpr std::string_view kRefusedByQuota = scheduling::codes::kQuota;
 
 using RefusedByQuota = std::vector<std::pair<std::shared_ptr<const cluster::Pod>, quota::Refusal>>;
 
-struct QuotaAdmission {
+struct PlannedAdmission {
   RefusedByQuota refused;
   // Keys of admitted pods that min covers: capacity goes to them before it goes to pods that borrow
   // and have the same or a higher priority. Otherwise what is reclaimed for them would be lent out
@@ -41,12 +41,12 @@ struct QuotaAdmission {
 // priority. Within each, nominated pods come first, then others by priority and age. Pods in
 // `last`, given by key, come after all others. `snapshot` holds running pods and slice
 // reservations, `pods` all pods.
-QuotaAdmission AdmitByQuota(GangedPods& ganged,
-                            const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
-                            const cluster::ClusterSnapshot& snapshot,
-                            const cluster::ClusterContext& around,
-                            const scheduling::FrameworkChoice& frameworks,
-                            const std::set<std::string>& last);
+PlannedAdmission AdmitByQuota(GangedPods& ganged,
+                              const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
+                              const cluster::ClusterSnapshot& snapshot,
+                              const cluster::ClusterContext& around,
+                              const scheduling::FrameworkChoice& frameworks,
+                              const std::set<std::string>& last);
 
 // Keys of pods whose slice reservations exceed their quotas once nominated pods are counted. Their
 // schedulers would refuse them, because nominated pods have the first right to the quota. The

@@ -49,7 +49,7 @@ class PlannedQuotasTest : public ::testing::Test {
     nodes.insert(nodes.end(), others_.begin(), others_.end());
     const auto snapshot =
         cluster::ClusterSnapshot::Build(nodes, running_, gpu::Catalogue::Builtin());
-    const QuotaAdmission admission =
+    const PlannedAdmission admission =
         AdmitByQuota(ganged_, running_, snapshot, context_, *framework_, {last});
     const auto& refused = admission.refused;
     first_ = {admission.first.begin(), admission.first.end()};
@@ -65,7 +65,7 @@ class PlannedQuotasTest : public ::testing::Test {
   std::vector<Pod> running_;
   cluster::ClusterContext context_;
   GangedPods ganged_;
-  std::vector<std::string> first_;  // QuotaAdmission::first
+  std::vector<std::string> first_;  // PlannedAdmission::first
   std::unique_ptr<scheduling::Framework> framework_ =
       std::make_unique<scheduling::Framework>(scheduling::Framework::Default());
 };

@@ -224,8 +224,8 @@ bool FollowsLog(const ApiRequest& request) {
 // Refusals are those of the log so far. Without one, the pod exists; its lines follow.
 HttpResponse ServeLog(ApiServer& server, const ApiRequest& request) {
   const auto now = server.Do(request);
-  if (now->code != 200) return ToHttp(*now);
   const auto path = ParseApiPath(request.path);
+  if (now->code != 200 || !path) return ToHttp(*now);
   ApiRequest pod;
   pod.method = "GET";
   pod.path = fmt::format("/api/v1/namespaces/{}/pods", path->ns);
