@@ -74,7 +74,7 @@ net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
   }
   if (auto too_much = Hold(envelope, delivery->bytes)) return *std::move(too_much);
   std::vector<telemetry::Refused> refused = envelope.refused;
-  const size_t valid = envelope.records.size();
+  const size_t valid = envelope.records.size(), invalid = refused.size();
   const Recorder::Receipt receipt = recorder_.Take(std::move(envelope), std::move(delivery->body));
   if (!receipt.status.ok()) {
     const bool never = receipt.status.code() == Code::kInvalid;
@@ -82,8 +82,10 @@ net::HttpResponse Ingest::Answer(const net::HttpRequest& request) {
   }
   refused.insert(refused.end(), receipt.refused.begin(), receipt.refused.end());
   metrics_.Count(kEnvelopes, {{"result", "ok"}});
-  metrics_.Count(kRecords, {{"result", "ok"}}, static_cast<double>(valid - receipt.refused.size()));
-  metrics_.Count(kRecords, {{"result", "refused"}}, static_cast<double>(refused.size()));
+  metrics_.Count(kRecords, {{"result", "ok"}},
+                 static_cast<double>(valid - receipt.refused_records));
+  metrics_.Count(kRecords, {{"result", "refused"}},
+                 static_cast<double>(invalid + receipt.refused_records));
   net::HttpResponse response;
   response.body = AcknowledgementOf(receipt.sequence, refused);
   return response;

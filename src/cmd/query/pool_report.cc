@@ -74,9 +74,9 @@ struct Sums {
     if (going > 0) text += fmt::format(", {} going", going);
     text += fmt::format(", {} coming", coming);
     if (milli_price == 0) return text;
-    constexpr double kMost = 9e18;  // of int64_t
-    text +=
-        fmt::format("; {} per hour", PriceText(static_cast<int64_t>(std::min(milli_price, kMost))));
+    constexpr double kMaxPrice = 9e18;  // of int64_t
+    text += fmt::format("; {} per hour",
+                        PriceText(static_cast<int64_t>(std::min(milli_price, kMaxPrice))));
     if (unpriced > 0) {
       text +=
           fmt::format(", beside {} {} without a price", unpriced, unpriced == 1 ? "node" : "nodes");

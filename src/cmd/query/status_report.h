@@ -18,7 +18,7 @@ struct WaitingGroup {
   Duration longest{};
 };
 
-// What the GPUs cost in the last hour, as a telemetry server has it.
+// The cost of the GPUs in the last hour, from the telemetry server.
 struct HourCost {
   std::string currency;
   Json from, to;  // milliseconds since the epoch

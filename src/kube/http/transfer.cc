@@ -225,11 +225,11 @@ void HttpTransfer::Complete(CURLcode result) {
 }
 
 std::optional<Time> HttpTransfer::Date() const {
-  constexpr time_t kMost = 9'000'000'000;  // the year 2255; Time ends in 2262
+  constexpr time_t kMaxSeconds = 9'000'000'000;  // the year 2255; Time ends in 2262
   curl_header* date = nullptr;
   if (curl_easy_header(curl_, "Date", 0, CURLH_HEADER, -1, &date) != CURLHE_OK) return std::nullopt;
   const time_t seconds = curl_getdate(date->value, nullptr);
-  if (seconds <= 0 || seconds > kMost) return std::nullopt;
+  if (seconds <= 0 || seconds > kMaxSeconds) return std::nullopt;
   return Time(std::chrono::seconds(seconds));
 }
 

@@ -128,13 +128,19 @@ TEST(ExplainRemedyTest, EvictsNothingWhileAgentHasYetToReportFreeInstances) {
   EXPECT_EQ(why.awaits_agent, "a");
 }
 
-// No pod that could end uses the node.
-TEST(ExplainRemedyTest, FreesNothingOnGpusThatAreOnlyNotPartitionedNow) {
+// A node "g" with one A100-40GB without instances, which nos partitions by MIG.
+Node NodeWithEmptyGpu() {
   Node node = NodeOf("g", {{"cpu", "8"}},
                      {{"nos.nebuly.com/gpu-partitioning", "mig"},
                       {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
                       {"nvidia.com/gpu.count", "1"}});
   node.meta.annotations["nos.nebuly.com/status-layout-0"] = "";
+  return node;
+}
+
+// No pod that could end uses the node.
+TEST(ExplainRemedyTest, FreesNothingOnGpusThatAreOnlyNotPartitionedNow) {
+  Node node = NodeWithEmptyGpu();
   const Pod pod = Waiting({{"nvidia.com/mig-3g.20gb", "1"}}, 0);
   const Framework waiting = Framework::Default();
   node.meta.annotations["nos.nebuly.com/spec-partitioning-plan"] = "2";
@@ -151,11 +157,7 @@ TEST(ExplainRemedyTest, FreesNothingOnGpusThatAreOnlyNotPartitionedNow) {
 }
 
 TEST(ExplainRemedyTest, PartitionerServesNoDaemonSet) {
-  Node node = NodeOf("g", {{"cpu", "8"}},
-                     {{"nos.nebuly.com/gpu-partitioning", "mig"},
-                      {"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB"},
-                      {"nvidia.com/gpu.count", "1"}});
-  node.meta.annotations["nos.nebuly.com/status-layout-0"] = "";
+  const Node node = NodeWithEmptyGpu();
   Pod pod = Waiting({{"nvidia.com/mig-1g.5gb", "1"}}, 0);
   EXPECT_EQ(Why({node}, {}, pod, Framework::Default()).remedy_code, remedies::kPartitionGpus);
   pod.meta.owners = {{"apps/v1", "DaemonSet", "d", "d", true}};

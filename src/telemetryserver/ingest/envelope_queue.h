@@ -28,7 +28,8 @@ struct Receipt {
   // kInvalid: permanently rejected; kExhausted, kUnavailable: retry later.
   Status status;
   int64_t sequence = 0;                       // highest sequence of this source and boot on disk
-  std::vector<telemetry::Refused> refused{};  // valid records that were not stored
+  std::vector<telemetry::Refused> refused{};  // valid records that were not stored, the first ones
+  size_t refused_records = 0;                 // number of all those
 };
 
 class EnvelopeQueue {

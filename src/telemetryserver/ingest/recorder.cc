@@ -409,7 +409,9 @@ void Recorder::Written() {
 void Recorder::RefuseRecords(Waiting& waiting) {
   const auto found = clusters_.all().find(waiting.envelope.cluster);
   Live* live = found == clusters_.all().end() ? nullptr : found->second.get();
+  const size_t before = waiting.envelope.records.size();
   waiting.receipt.refused = TakeRefused(live, Now(), waiting.envelope);
+  waiting.receipt.refused_records = before - waiting.envelope.records.size();
   if (!waiting.receipt.refused.empty()) waiting.body = WriteAgain(waiting.envelope, Now());
 }
 

@@ -106,6 +106,7 @@ class NodeRecordsTest : public RecorderFixture {
         Take(telemetry::EnvelopeOf("node/" + node, ++sequences_[node], std::move(records)));
     EXPECT_TRUE(receipt.status.ok()) << receipt.status.ToString();
     EXPECT_TRUE(recorder_->Settle().ok());
+    refused_records_ = receipt.refused_records;
     Refused all;
     for (const telemetry::Refused& one : receipt.refused) {
       all.push_back(std::to_string(one.record) + " " + one.why);
@@ -114,6 +115,7 @@ class NodeRecordsTest : public RecorderFixture {
   }
 
   std::map<std::string, int64_t> sequences_;
+  size_t refused_records_ = 0;  // of the last delivery
 };
 
 TEST_F(NodeRecordsTest, NodeChangesNothingOfGpusOfAnother) {
@@ -185,6 +187,7 @@ TEST_F(NodeRecordsTest, InventedGpusOfOneNodeAreLimited) {
   EXPECT_EQ(Deliver("thief", invented(kMax / 2, kMax - 2)), Refused());
   const Refused refused = Deliver("thief", invented(kMax - 2, kMax + 998));
   EXPECT_EQ(refused.size(), 100U) << "the first reasons are enough";
+  EXPECT_EQ(refused_records_, 1000U) << "but all are counted";
   EXPECT_EQ(refused.front(),
             "0 gpu: node thief has reported 4000 new GPUs and instances within a day");
   EXPECT_EQ(Deliver("thief", {LayoutWith("thief", {"GPU-own", "GPU-more"}),

@@ -80,7 +80,8 @@ export function teamsOf(nodes: readonly Node[], quotas: readonly Quota[], pendin
 }
 
 /**
- * What each team held idle, in millionths: the sum of the namespaces of its quota, or of its own. `costs`: by namespace.
+ * The cost of the GPUs that each team held idle, in millionths of the currency. `costs` has a row for each namespace; a team
+ * with a quota gets the sum over the quota's namespaces, another one its own.
  * null: some of it is unknown.
  */
 export function idleCosts(teams: readonly Team[], costs: Cost): (team: Team) => number | null {

@@ -278,7 +278,8 @@ Result<std::unique_ptr<net::HttpServer>> ServeApi(ApiServer& server, const std::
   options.port = port;
   return net::HttpServer::Start(options, [&server, bookmarks](const HttpRequest& request) {
     HttpResponse response = Serve(server, request, bookmarks);
-    // As on a real server; its time may run faster than that of the machine.
+    // A real server sends this header, too. Clients compute ages with it, because the simulated
+    // time may run faster than their clocks.
     response.headers.emplace_back("Date", net::HttpDate(server.Now()));
     return response;
   });
