@@ -56,7 +56,7 @@ stub "$tree/bin/ctest" 'while [ $# -gt 0 ]; do [ "$1" = --output-junit ] && echo
 export JUNIT=$junit
 try_tests() { (cd "$tree" && script/test) >"$tree/out" 2>&1; }
 ! try_tests || fail "tests that could not run pass"
-[ "$(totals)" = "1 passed, 2 failed, 1 skipped, 0 retried" ] || fail "tests that could not run are skipped"
+[ "$(totals)" = "1 passed, 2 failed, 1 skipped" ] || fail "tests that could not run are skipped"
 
 # A test of a cluster fails, and is tried again: AGAIN is the result of its second try.
 # shellcheck disable=SC2016
@@ -74,10 +74,11 @@ case $AGAIN in
   fails) suite 1 1 0; exit 8 ;;
 esac'
 AGAIN=passes try_tests || fail "a test that passes at the second try fails"
-[ "$(totals)" = "1 passed, 0 failed, 0 skipped, 1 retried" ] || fail "the totals do not say retried"
+[ "$(totals)" = "1 passed, 0 failed, 0 skipped" ] || fail "a retried test counts as passed"
+grep -qx 'retried tests passed at the second try only: 1' "$tree/out" || fail "the totals do not say retried"
 for result in skips fails; do
   ! AGAIN=$result try_tests || fail "a test that $result at the second try passes"
-  [ "$(totals)" = "1 passed, 1 failed, 0 skipped, 0 retried" ] || fail "a test that $result is not counted"
+  [ "$(totals)" = "1 passed, 1 failed, 0 skipped" ] || fail "a test that $result is not counted"
 done
 
 # script/release before it makes anything. The stub of git says that there are uncommitted changes.
