@@ -104,7 +104,7 @@ void AddChaos(CLI::App& simulate, Chosen& chosen) {
       ->add_flag("--stolen-node", flags->options.stolen_node,
                  "A thief writes all that the token of one node's agent may write")
       ->excludes("--hostile-tenant");
-  command->add_flag("-v,--verbose", flags->verbose, "Print every event");
+  command->add_flag("-v,--verbose", flags->verbose, "Print every event and every write");
   command->footer(
       "Examples:\n"
       "  nos simulate chaos --seed 17 --verbose\n"

@@ -22,6 +22,12 @@ class EventLog {
   void Note(std::string_view who, std::string_view what);
   // Also called with every line from now on.
   void SetSink(Sink sink) { sink_ = std::move(sink); }
+  // The same, and with details (Detail).
+  void SetSinkForDetails(Sink sink);
+  // True if somebody reads details: they cost too much to be formatted in vain.
+  bool TakesDetails() const { return takes_details_; }
+  // For the sink only: the line is neither kept nor counted. REQUIRES: TakesDetails().
+  void Detail(std::string_view who, std::string_view what) const { sink_(LineOf(who, what)); }
 
   // The last lines, at most kKept.
   const std::deque<std::string>& lines() const { return lines_; }
@@ -31,9 +37,12 @@ class EventLog {
 
  private:
   static constexpr size_t kKept = 4000;
+  std::string LineOf(std::string_view who, std::string_view what) const;
+
   const Clock& clock_;
   Time start_;
   Sink sink_;
+  bool takes_details_ = false;
   std::deque<std::string> lines_;
   uint64_t count_ = 0;
   uint64_t hash_ = 0xcbf29ce484222325ULL;  // FNV-1a, 64 bit

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <deque>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
 
 namespace nos::sim {
 namespace {
@@ -87,6 +91,7 @@ Result<kube::ApiResponse> FaultyTransport::Do(const kube::ApiRequest& request) {
   }
   if (Binds(request) && faults_.Strike(faults_.rates().node_gone_at_binding)) DeleteTarget(request);
   Result<kube::ApiResponse> response = under_.Do(request);
+  if (Writes(request) && log_.TakesDetails()) ShowWrite(request, response);
   const FaultRates& rates = faults_.rates();
   if (Writes(request) && faults_.Strike(rates.crash)) return Crash(request, "after");
   if (faults_.Strike(rates.response_lost)) {
@@ -132,6 +137,19 @@ Status FaultyTransport::Crash(const kube::ApiRequest& request, std::string_view 
   life_.alive = false;
   Note(request, fmt::format("crash {}", when));
   return {Code::kUnavailable, "the process is dead (injected)"};
+}
+
+void FaultyTransport::ShowWrite(const kube::ApiRequest& request,
+                                const Result<kube::ApiResponse>& response) {
+  constexpr size_t kMaxBody = 1500;  // bytes
+  if (request.path.find("/events") != std::string::npos ||
+      request.path.find("/leases") != std::string::npos) {
+    return;
+  }
+  const std::string answer =
+      response.ok() ? fmt::format("{}", response->code) : response.status().ToString();
+  log_.Detail(owner_, fmt::format("write: {} {} {} -> {}", request.method, request.path,
+                                  Shortened(WriteJson(request.body), kMaxBody), answer));
 }
 
 void FaultyTransport::Note(const kube::ApiRequest& request, std::string_view what) {

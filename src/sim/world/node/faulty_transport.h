@@ -44,6 +44,7 @@ class FaultyTransport final : public kube::Transport {
   void DeleteTarget(const kube::ApiRequest& binding);
   Status Crash(const kube::ApiRequest& request, std::string_view when);
   void Note(const kube::ApiRequest& request, std::string_view what);
+  void ShowWrite(const kube::ApiRequest& request, const Result<kube::ApiResponse>& response);
 
   std::string owner_;
   kube::Transport& under_;

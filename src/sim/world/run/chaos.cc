@@ -109,7 +109,7 @@ class Chaos {
     report_.hostile_tenant = options.hostile_tenant;
     report_.stolen_node = options.stolen_node;
     if (options_.on_event) {
-      world_.log().SetSink(options_.on_event);
+      world_.log().SetSinkForDetails(options_.on_event);
     }
   }
 
