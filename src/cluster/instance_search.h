@@ -38,6 +38,10 @@ bool MayBePartitioned(const NodeInfo& node);
 // layout of today. The same object if no plan is left.
 std::shared_ptr<const Node> WithoutPlan(const std::shared_ptr<const Node>& node);
 
+// The node's GPUs with free instances in place of those whose pods have left the node, although the
+// agent's last report calls them used, or are leaving it.
+NodeGpus WithoutLeavers(const NodeInfo& node);
+
 // True if the node has as many free instances as the pod requests.
 bool HasFreeInstances(const NodeInfo& node, const ResourceVector& requests);
 

@@ -9,6 +9,9 @@
 // does a node whose patch is refused. Each back-off in a row is longer. Slices planned for a pod
 // stay reserved for it until the pod is bound or a deadline passes.
 //
+// A pod that a scheduler has nominated to a node from which others are leaving is not planned for
+// until they have left. The GPUs that are to serve it are kept for it (pending/awaited_gpus.h).
+//
 // Pods that their quota does not admit are not planned for (plan_within_quotas.h). Their condition
 // has the reason Quota.
 //

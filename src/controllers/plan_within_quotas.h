@@ -28,7 +28,8 @@ struct AdmittedPlan {
 // Pods that a plan cannot place must not use up quota that other pods could use. The plan is
 // therefore repeated with these pods last, until it places all admitted pods or admits no new ones.
 // `pods`: all pods; `snapshot` holds running pods and slice reservations. Gangs in `options` do not
-// count.
+// count. GPUs for which nominated pods wait that are not planned for are kept for them
+// (pending/awaited_gpus.h).
 AdmittedPlan PlanWithinQuotas(const GangedPods& waiting,
                               const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
                               const cluster::ClusterSnapshot& snapshot,

@@ -14,7 +14,9 @@
 // A pod that has waited longer than `hold_after` is served first among pods of its priority.
 // If it cannot be placed, slots are kept for it as they become free, where the fewest instances are
 // in the way. Slots are kept for at most 32 pods at a time, and one for every four GPUs. Every
-// further doubling of the wait ranks the pod before pods that have waited less.
+// further doubling of the wait ranks the pod before pods that have waited less. Before all of them
+// go pods of the priority for which a scheduler has nominated a node: it has evicted others for
+// them.
 //
 // For a gang, all pods that it lacks are placed, or none. No slots are kept for a pending gang. The
 // lacking pods rank like the gang's most urgent pod (priority, then age). They are served before

@@ -185,6 +185,16 @@ TEST(PlannerTest, ServesHigherPriorityFirstAtAnyCost) {
   EXPECT_THAT(Codes(Outcome(plan, "small0")), ElementsAre("TakenByPendingPods"));
 }
 
+TEST(PlannerTest, NominatedPodGoesFirstAmongPodsOfItsPriority) {
+  ClusterBuilder cluster;
+  cluster.Node("a", kA100, {"3g.20gb@4:free"});
+  cluster.Pod("large", {"7g.40gb"}).nominated_node = "a";
+  cluster.Pod("small", {"1g.5gb"});
+  EXPECT_EQ(Outcome(Checked(cluster), "large").node, "a");
+  cluster.Pod("urgent", {"1g.5gb"}).priority = 1;
+  EXPECT_EQ(Outcome(Checked(cluster), "urgent").node, "a");
+}
+
 TEST(PlannerTest, ObjectiveDecidesBetweenManySmallAndFewLargePods) {
   ClusterBuilder cluster;
   cluster.Node("a", kA100, {"4g.20gb@0:used"});

@@ -258,6 +258,30 @@ std::shared_ptr<const Node> WithoutPlan(const std::shared_ptr<const Node>& node)
   return done;
 }
 
+NodeGpus WithoutLeavers(const NodeInfo& node) {
+  NodeGpus gpus = node.gpus;
+  std::map<ResourceId, int64_t> used;
+  const auto each = [&](auto call) {
+    for (Gpu& gpu : gpus.gpus) {
+      for (Instance& instance : gpu.instances) {
+        const auto& profile = gpu.model->profile(instance.placement.profile);
+        if (instance.used) call(instance, InternResource(profile.resource_name));
+      }
+    }
+  };
+  each([&](const Instance&, ResourceId id) { ++used[id]; });
+  each([&](Instance& instance, ResourceId id) {
+    const bool surplus = instance.pod.empty() && used[id] > node.requested.Get(id);
+    const bool leaves = std::ranges::any_of(node.pods, [&](const auto& pod) {
+      return pod->Key() == instance.pod && pod->meta.deleted;
+    });
+    if (!instance.left && !surplus && !leaves) return;
+    --used[id];
+    instance.used = instance.left = false;
+  });
+  return gpus;
+}
+
 bool HasFreeInstances(const NodeInfo& node, const ResourceVector& requests) {
   return std::ranges::all_of(requests.entries(), [&](const auto& entry) {
     const auto& [id, amount] = entry;

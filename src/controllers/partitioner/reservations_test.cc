@@ -110,6 +110,61 @@ TEST_F(PartitionerTest, NewPodOfSameNameHasNoBackOff) {
   EXPECT_EQ(PlanOf("a"), "2");
 }
 
+class PartitionerAwaitedTest : public PartitionerTest {
+ protected:
+  // GPU 0 has a terminating pod, whose place "large" is to get.
+  void SetUp() override {
+    Node("n", {{0, "3g.20gb@4:used"}, {1, "7g.40gb@0:used"}});
+    Pod("victim", "3g.20gb");
+    Bind("victim", "n");
+    Pod("runs", "7g.40gb");
+    Bind("runs", "n");
+    Change("pods", "ml/victim", [&](Json& pod) {
+      MakeObject(pod, "metadata")["deletionTimestamp"] = FormatTime(clock_.Now() + minutes(5));
+    });
+    Pod("large", "7g.40gb");
+    Change("pods", "ml/large",
+           [](Json& pod) { MakeObject(pod, "status")["nominatedNodeName"] = "n"; });
+    clock_.Advance(seconds(1));
+  }
+};
+
+TEST_F(PartitionerAwaitedTest, YoungerPodGetsNoSliceOfGpuThatNominatedPodWaitsFor) {
+  Pod("small", "1g.5gb");
+  Run(minutes(3));
+  EXPECT_EQ(PlanOf("n"), "");
+  api_.Remove("pods", "ml/victim");
+  Annotate("n", "status-layout-0", "3g.20gb@4:free");
+  Run();
+  EXPECT_EQ(Spec("n"), "7g.40gb@0");
+}
+
+TEST_F(PartitionerAwaitedTest, YoungerPodGetsNoFreeSliceOfSuchGpu) {
+  Annotate("n", "status-layout-0", "1g.5gb@0:free,3g.20gb@4:used");
+  Node("other", {{0, ""}});
+  Pod("small", "1g.5gb");
+  Run(minutes(3));
+  EXPECT_EQ(PlanOf("n"), "");
+  EXPECT_EQ(Spec("other").rfind("1g.5gb@", 0), 0u) << Spec("other");
+}
+
+TEST_F(PartitionerAwaitedTest, OtherGpusOfTheNodeServeYoungerPods) {
+  Node("n", {{0, "3g.20gb@4:used"}, {1, "7g.40gb@0:used"}, {2, "3g.20gb@4:used"}});
+  Pod("zoe", "3g.20gb");  // by the order of names, on GPU 2
+  Bind("zoe", "n");
+  Pod("small", "1g.5gb");
+  Run(minutes(3));
+  EXPECT_EQ(Spec("n", 0), "");
+  EXPECT_NE(Spec("n", 2), "");
+}
+
+TEST_F(PartitionerAwaitedTest, PodOfHigherPriorityDoesNotWait) {
+  Pod("urgent", "4g.20gb");
+  Change("pods", "ml/urgent", [](Json& pod) { MakeObject(pod, "spec")["priority"] = 10; });
+  Run(minutes(3));
+  EXPECT_NE(Spec("n"), "");
+}
+
 // The Go partitioner counted pods that were bound and not running yet as using nothing.
 TEST_F(PartitionerTest, BoundPodHoldsItsSliceBeforeAgentReportsIt) {
   Node("a", {{0, "1g.5gb@0:free"}});

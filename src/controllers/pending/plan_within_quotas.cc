@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "controllers/pending/awaited_gpus.h"
 #include "controllers/pending/planned_quotas.h"
 #include "planning/never.h"
 #include "planning/planner.h"
@@ -48,7 +49,9 @@ AdmittedPlan PlanWithinQuotas(const GangedPods& waiting,
     const RefusedByQuota& refused = admission.refused;
     options.gangs = admitted.gangs;
     options.first = std::move(admission.first);
-    planning::Plan plan = planning::MakePlan(snapshot, admitted.pods, frameworks, options);
+    cluster::ClusterSnapshot rest = snapshot;
+    HoldAwaitedGpus(pods, admitted.pods, admission.covered, rest);
+    planning::Plan plan = planning::MakePlan(rest, admitted.pods, frameworks, options);
     std::set<std::string> kinds, left_out;
     for (const auto& [pod, refusal] : refused) left_out.insert(pod->Key());
     bool fresh = false;

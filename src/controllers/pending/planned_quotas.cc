@@ -223,6 +223,7 @@ class Admission {
         (void)Admit(*planned, Round::kGuaranteedFirst);
       } else if (use_.IsGuaranteed(each)) {
         use_.Add(each);
+        promised_.insert(each.pod->Key());
       } else {
         borrowing_.push_back(std::move(each));
       }
@@ -244,6 +245,14 @@ class Admission {
     }
   }
   const Refusals& refused() const { return refused_; }
+  // Keys of the pods that min covers, planned for or not.
+  std::set<std::string, std::less<>> Covered() const {
+    std::set<std::string, std::less<>> covered = promised_;
+    for (const size_t i : admitted_) {
+      if (covered_.contains(i)) covered.insert(charged_.at(i).pod->Key());
+    }
+    return covered;
+  }
   // Keys of the pods that min covers, if a pod that borrows would go before one of them.
   std::set<std::string, std::less<>> BeforeBorrowers() const {
     std::set<std::string, std::less<>> covered;
@@ -321,7 +330,8 @@ class Admission {
   GangedPods& ganged_;
   std::vector<Charged> borrowing_;
   std::map<size_t, planning::Gang*> gang_of_;
-  std::set<size_t> admitted_, covered_;  // covered_: in a round for pods that min covers
+  std::set<size_t> admitted_, covered_;          // covered_: in a round for pods that min covers
+  std::set<std::string, std::less<>> promised_;  // keys of nominated pods that min covers
   Refusals refused_;
 };
 
@@ -466,6 +476,7 @@ PlannedAdmission AdmitByQuota(GangedPods& ganged, const std::vector<Pod>& pods,
     out.refused.emplace_back(ganged.pods[i], refusal);
   }
   out.first = admission.BeforeBorrowers();
+  out.covered = admission.Covered();
   LeaveOut(admission.refused(), ganged);
   return out;
 }

@@ -33,6 +33,8 @@ struct PlannedAdmission {
   // and have the same or a higher priority. Otherwise what is reclaimed for them would be lent out
   // again. Empty if there are no such pods.
   std::set<std::string, std::less<>> first;
+  // Keys of the pods that min covers: admitted ones, and nominated ones that are not planned for.
+  std::set<std::string, std::less<>> covered;
 };
 
 // Removes refused pods from `ganged`. A gang is admitted with as many members as it lacks, or

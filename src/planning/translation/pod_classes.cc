@@ -179,8 +179,10 @@ class Grouper {
       groups_.push_back(std::move(extra));
     }
     const bool first = std::ranges::all_of(needed, [&](size_t g) { return groups_[g].first; });
+    const bool chosen = std::ranges::all_of(needed, [&](size_t g) { return groups_[g].chosen; });
     for (const size_t g : needed) {
       groups_[g].first = first;
+      groups_[g].chosen = chosen;
       groups_[g].priority = urgent_[gang]->priority;
       groups_[g].wait_rank = WaitRank(*urgent_[gang], options_);
     }
@@ -208,13 +210,16 @@ class Grouper {
     key.append(reinterpret_cast<const char*>(&wait_rank), sizeof wait_rank);
     key.append(reinterpret_cast<const char*>(&gang), sizeof gang);
     const bool first = options_.first.contains(pod.Key());
+    const bool chosen = !pod.nominated_node.empty();
     key += first ? '1' : '0';
+    key += chosen ? '1' : '0';
     AppendRequests(key, requests);
     const auto [it, fresh] = index_.try_emplace(std::move(key), static_cast<int>(groups_.size()));
     if (fresh) {
       groups_.push_back({std::move(constraints), requests, pod.priority, wait_rank, 0, {}, gang});
       groups_.back().live = live;
       groups_.back().first = first;
+      groups_.back().chosen = chosen;
     }
     groups_[it->second].members.push_back(i);
   }
@@ -235,9 +240,9 @@ class Grouper {
 
   void SetLevels() {
     const auto rank = [](const PodGroup& g) {
-      return std::tuple(!g.first, -int64_t{g.priority}, -g.wait_rank);
+      return std::tuple(!g.first, -int64_t{g.priority}, !g.chosen, -g.wait_rank);
     };
-    std::map<std::tuple<bool, int64_t, int>, int> levels;
+    std::map<std::tuple<bool, int64_t, bool, int>, int> levels;
     for (const PodGroup& g : groups_) levels[rank(g)] = 0;
     int next = 0;
     for (auto& [key, level] : levels) level = next++;

@@ -27,11 +27,12 @@ struct PodGroup {
   cluster::ResourceVector requests;
   int32_t priority = 0;
   int wait_rank = 0;
-  int level = 0;             // `first`, then by priority, then wait rank; 0 is served first
+  int level = 0;  // `first`, then by priority, `chosen`, then wait rank; 0 is served first
   std::vector<int> members;  // indices into `pods`, longest waiting first
   int gang = -1;             // index into PodGroups::gangs
   bool extra = false;        // beyond the pods that the gang lacks
   bool first = false;        // PlanOptions::first; of a gang, if all needed members are
+  bool chosen = false;       // a scheduler has nominated a node: it has evicted others for the pod
   bool live = false;  // live filters apply to it, or its gang depends on its node: a single pod
 };
 

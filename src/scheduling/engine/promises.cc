@@ -1,7 +1,6 @@
 #include "scheduling/engine/promises.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -12,32 +11,6 @@ namespace nos::scheduling {
 namespace {
 
 using PodPtr = std::shared_ptr<const cluster::Pod>;
-
-// The GPUs with free instances in place of those whose pods have left the node, although the
-// agent's last report calls them used, or are leaving it.
-cluster::NodeGpus WithoutLeavers(const cluster::NodeInfo& node) {
-  cluster::NodeGpus gpus = node.gpus;
-  std::map<cluster::ResourceId, int64_t> used;
-  const auto each = [&](auto call) {
-    for (cluster::Gpu& gpu : gpus.gpus) {
-      for (cluster::Instance& instance : gpu.instances) {
-        const auto& profile = gpu.model->profile(instance.placement.profile);
-        if (instance.used) call(instance, cluster::InternResource(profile.resource_name));
-      }
-    }
-  };
-  each([&](const cluster::Instance&, cluster::ResourceId id) { ++used[id]; });
-  each([&](cluster::Instance& instance, cluster::ResourceId id) {
-    const bool surplus = instance.pod.empty() && used[id] > node.requested.Get(id);
-    const bool leaves = std::ranges::any_of(node.pods, [&](const PodPtr& pod) {
-      return pod->Key() == instance.pod && pod->meta.deleted;
-    });
-    if (!instance.left && !surplus && !leaves) return;
-    --used[id];
-    instance.used = instance.left = false;
-  });
-  return gpus;
-}
 
 // Binds the pod to the node. If no instance of its profile is free, the pod gets the instances that
 // are to be created for it there: without them the instances that they replace would count as free.
@@ -56,7 +29,7 @@ bool BindWithInstances(const PodPtr& pod, const std::string& name,
     if (auto done = cluster::WithoutPlan(node.node); done != node.node) {
       later.SetNode(std::move(done));
     }
-    (void)later.SetGpus(name, WithoutLeavers(node));
+    (void)later.SetGpus(name, cluster::WithoutLeavers(node));
     instances = cluster::FindInstances(*later.Find(name), requests);
     if (instances) {
       snapshot = std::move(later);
