@@ -5,6 +5,7 @@
 //     condition InForce, which says what is not in force or cannot be read, and why;
 //   - the label nos.nebuly.com/capacity (in-quota or over-quota, see quota/standing.h) on each pod
 //     that counts in a quota. It is removed where no quota is in force. Finished pods keep theirs;
+//   - the namespaces of CompositeElasticQuotas into a ConfigMap, for an admission policy;
 //   - Events on a quota when it begins or stops to borrow or lend, and when one of its pods was
 //     evicted for another quota's guarantee.
 //
@@ -31,6 +32,9 @@ struct OperatorConfig {
   // Behaviour of the Go version of nos: an ElasticQuota in a namespace of a CompositeElasticQuota
   // is deleted.
   bool delete_overlapping = false;
+  // The ConfigMap that lists the namespaces of CompositeElasticQuotas (data.namespaces). Empty
+  // name: none.
+  std::string namespaces_map_ns, namespaces_map;
   size_t writes_per_call = 50;  // of each kind, per Reconcile
   // Minimum time between two computations of statuses.
   Duration status_pause = std::chrono::seconds(1);

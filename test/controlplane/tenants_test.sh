@@ -7,7 +7,7 @@
 . "$(dirname "$0")/check.sh"
 shared_plane
 work=$(mktemp -d)
-release=nos-tenants-$$ team=team-tenants-$$ free=free-tenants-$$
+release=nos-tenants-$$ team=team-tenants-$$ free=free-tenants-$$ covered=covered-tenants-$$
 chart() {
   "$helm" template "$release" "$(dirname "$controlplane")/../deploy/helm/nos" --kube-version 1.34 \
     -s templates/quota-policies.yaml "$@"
@@ -15,7 +15,7 @@ chart() {
 end() {
   local code=$?
   k delete -f "$work/policy.yaml" --ignore-not-found >/dev/null 2>&1
-  k delete namespace "$team" "$free" --wait=false >/dev/null 2>&1
+  k delete namespace "$team" "$free" "$covered" --wait=false >/dev/null 2>&1
   rm -rf "$work"
   exit "$code"
 }
@@ -33,7 +33,7 @@ expect "in .'nos-scheduler','other'" chart -n "$team" --set 'scheduler.config.pr
 "$helm" template nos "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 -s templates/crds.yaml |
   k apply --server-side --force-conflicts -f - >/dev/null || fail "no CRDs"
 within 30 k get elasticquotas -A
-for namespace in "$team" "$free"; do expect created k create namespace "$namespace"; done
+for namespace in "$team" "$free" "$covered"; do expect created k create namespace "$namespace"; done
 expect created from "
 apiVersion: nos.nebuly.com/v1alpha1
 kind: ElasticQuota
@@ -42,7 +42,7 @@ spec: {min: {nos.nebuly.com/gpu-memory: 40}}
 " k create
 expect 'validatingadmissionpolicybinding.*created' k create -f "$work/policy.yaml"
 for role in edit admin; do
-  for namespace in "$team" "$free"; do
+  for namespace in "$team" "$free" "$covered"; do
     expect created k create rolebinding "$role" -n "$namespace" --clusterrole "$role" --user "$role-of-$team"
   done
 done
@@ -97,4 +97,27 @@ for role in edit admin; do
   refuse forbidden tenant delete validatingadmissionpolicy "$release-quota-pods"
   refuse forbidden tenant delete elasticquota ours -n "$team"
 done
+
+say "namespaces of composite quotas, as the operator lists them"
+role=edit
+covered_pod() {
+  pod "$1" "$covered" 'schedulerName: default-scheduler' "$slice" | tenant create --dry-run=server -f - 2>&1
+}
+expect created covered_pod before
+# The chart's name, in the namespace of the release.
+map=$("$helm" template "$release" "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 \
+  -s templates/operator.yaml | sed -n 's/.*compositeNamespacesConfigMap: //p')
+expect created k create configmap "$map" -n "$team" --from-literal=namespaces=",a,$covered,b,"
+belongs() { covered_pod listed | grep -q 'belongs to a CompositeElasticQuota'; }
+within 60 belongs
+refuse "set spec.schedulerName to nos-scheduler" covered_pod a
+refuse "leave out spec.nodeName" from "$(pod b "$covered" 'schedulerName: nos-scheduler' "$slice" |
+  sed 's/^spec:/spec:\n  nodeName: n1/')" tenant create
+expect created from "$(pod good "$covered" 'schedulerName: nos-scheduler' "$slice")" tenant create
+expect created from "$(pod cpu "$covered" 'restartPolicy: Never' 'limits: {cpu: 1}')" tenant create
+expect created from "$(pod longer "$free" 'restartPolicy: Never' "$slice")" tenant create
+refuse forbidden tenant patch configmap "$map" -n kube-system --type merge -p '{"data": {"namespaces": ","}}'
+expect patched k patch configmap "$map" -n "$team" --type merge -p "{\"data\": {\"namespaces\": \",a$covered,\"}}"
+passes() { covered_pod left | grep -q created; }
+within 60 passes
 say ok

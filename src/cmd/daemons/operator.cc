@@ -63,6 +63,10 @@ void DescribeOperator(ConfigFields& f, Config& c) {
       "deleteOverlappingElasticQuotas", c.quotas.delete_overlapping,
       "If true, delete ElasticQuotas in namespaces of a CompositeElasticQuota, as the Go version "
       "did. If false, report in their conditions that they have no effect.");
+  f.Text(
+      "compositeNamespacesConfigMap", c.quotas.namespaces_map,
+      "ConfigMap in the operator's namespace that lists the namespaces of CompositeElasticQuotas, "
+      "for the admission policy on their pods. Empty: none.");
   f.Text("knownMigGeometriesFile", c.geometries_file,
          "File with additional or overridden GPU models (docs/catalogue.md), the same as the "
          "partitioner's, for slices by GPU requirements.");
@@ -120,7 +124,9 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
   kube::HttpTransport http(connection, http_options);
   kube::MeteredTransport metered(http, metrics);
   controllers::QuotaAdmission admission;
-  controllers::Operator quotas(config.quotas, &admission, &metrics);
+  controllers::OperatorConfig rules = config.quotas;
+  rules.namespaces_map_ns = OwnNamespace();
+  controllers::Operator quotas(std::move(rules), &admission, &metrics);
   std::unique_ptr<ClusterTelemetry> telemetry;
   if (!config.telemetry.endpoint.empty()) {
     telemetry = std::make_unique<ClusterTelemetry>(controllers::CollectorOptions{

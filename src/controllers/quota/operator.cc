@@ -6,6 +6,7 @@
 #include "controllers/events.h"
 #include "controllers/pending/event_queue.h"
 #include "controllers/quota/accounts.h"
+#include "controllers/quota/covered_namespaces.h"
 #include "controllers/quota/gauges.h"
 #include "controllers/quota/pod_labels.h"
 #include "controllers/quota/statuses.h"
@@ -25,12 +26,14 @@ struct Operator::Parts {
       : accounts(config.charges),
         events("nos-operator", config.writes_per_call),
         labels(accounts, config.writes_per_call, metrics),
-        statuses(accounts, config, events, metrics) {}
+        statuses(accounts, config, events, metrics),
+        covered(config.namespaces_map_ns, config.namespaces_map, metrics) {}
 
   QuotaAccounts accounts;
   EventQueue events;
   PodLabels labels;
   QuotaStatuses statuses;
+  CoveredNamespaces covered;
 };
 
 Operator::Operator(OperatorConfig config, QuotaAdmission* admission, Metrics* metrics)
@@ -48,6 +51,7 @@ bool Operator::Lead(bool leads) {
   overlaps_ = true;
   parts_->labels.Restart();
   parts_->statuses.Restart();
+  parts_->covered.Restart();
   parts_->events.Clear();
   return true;
 }
@@ -64,11 +68,13 @@ reconcile::ReconcileResult Operator::Reconcile(const std::string&, const reconci
   parts_->labels.Find(view, now);
   parts_->statuses.FindUnreadable(view, now);
   parts_->statuses.Find(view, now);
+  parts_->covered.Find(parts_->accounts.context(), now);
 
   // 3. Write. An error of one kind does not delay the others.
   Status error;
-  for (const Status& status : {parts_->labels.Write(view, client, now),
-                               parts_->statuses.Write(client, now), DeleteOverlapping(client)}) {
+  for (const Status& status :
+       {parts_->labels.Write(view, client, now), parts_->statuses.Write(client, now),
+        parts_->covered.Write(client, now), DeleteOverlapping(client)}) {
     if (!status.ok()) error = status;
   }
 
@@ -76,8 +82,8 @@ reconcile::ReconcileResult Operator::Reconcile(const std::string&, const reconci
   if (parts_->events.Due() <= clock.Now()) parts_->events.Publish(view, client, clock);
 
   // 5. Rest until something is due.
-  const Time due =
-      std::min({parts_->labels.NextDue(), parts_->statuses.NextDue(), parts_->events.Due()});
+  const Time due = std::min({parts_->labels.NextDue(), parts_->statuses.NextDue(),
+                             parts_->covered.NextDue(), parts_->events.Due()});
   reconcile::ReconcileResult outcome{std::move(error), std::nullopt};
   if (due != Time::max()) outcome.again = std::max(due - clock.Now(), Duration());
   return outcome;
@@ -111,6 +117,7 @@ void Operator::PutInForce() {
   parts_->accounts.PutInForce();
   parts_->labels.OnQuotaChange();
   parts_->statuses.OnQuotaChange();
+  parts_->covered.OnQuotaChange();
   overlaps_ = true;
 }
 

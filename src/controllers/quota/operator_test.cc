@@ -191,6 +191,46 @@ TEST_F(OperatorTest, DeletesQuotaWithFinalizerOnce) {
   EXPECT_EQ(deletions, 1);
 }
 
+TEST_F(OperatorTest, PublishesNamespacesOfCompositeQuotas) {
+  const auto listed = [&] {
+    return std::string(FindString(*api_.Find("configmaps", "nos/covered"), "data", "namespaces"));
+  };
+  int patches = 0;
+  api_.intercept = [&](const kube::ApiRequest& request) {
+    patches += request.path == "/api/v1/namespaces/nos/configmaps/covered";
+    return std::optional<Result<kube::ApiResponse>>();
+  };
+  OperatorConfig config;
+  config.namespaces_map_ns = "nos";
+  config.namespaces_map = "covered";
+  Composite("team", {"b", "a"}, {{"cpu", "2"}});
+  // The chart has not created it yet.
+  Start(config);
+  EXPECT_EQ(patches, 1);
+  api_.Put({{"kind", "ConfigMap"}, {"metadata", {{"namespace", "nos"}, {"name", "covered"}}}});
+  ASSERT_TRUE(reconcile::testing::RunFor(*runner_, clock_, std::chrono::minutes(2)));
+  EXPECT_EQ(listed(), ",a,b,");
+  patches = 0;
+  Composite("more", {"c", "a"}, {{"cpu", "1"}});
+  Run();
+  EXPECT_EQ(listed(), ",a,b,c,");
+  Pod("a", "p");
+  Run();
+  EXPECT_EQ(patches, 1);
+  api_.Remove("compositeelasticquotas", "default/team");
+  Run();
+  EXPECT_EQ(listed(), ",a,c,");
+  // Somebody else changes it; a new leader does not wait for the next refresh.
+  api_.Put({{"kind", "ConfigMap"},
+            {"metadata", {{"namespace", "nos"}, {"name", "covered"}}},
+            {"data", {{"namespaces", ","}}}});
+  operator_->Lead(false);
+  operator_->Lead(true);
+  runner_->Poke(clock_.Now());
+  Run();
+  EXPECT_EQ(listed(), ",a,c,");
+}
+
 TEST_F(OperatorTest, ReportsBrokenRulesInStatus) {
   Quota("a", {{"cpu", "10"}}, {{"cpu", "2"}});
   PutQuota("ElasticQuota", "b", "quota", {{"min", ListOf({{"cpu", "50"}})}, {"parent", "a/quota"}});

@@ -18,7 +18,7 @@ bool PatchQueue::Settle(const std::string& key, const Status& written, Time now)
     metrics_->Count(kQuotaWrites, {{"what", what_}, {"result", again ? "error" : "ok"}});
   }
   if (again) {
-    Log(LogLevel::kWarn, "failed to patch quota status or Pod label",
+    Log(LogLevel::kWarn, "failed to patch quota status, Pod label or ConfigMap",
         {{"object", key}, {"error", written.ToString()}});
   }
   return written.ok();

@@ -26,6 +26,11 @@
 {{- end -}}
 {{- end -}}
 
+{{- /* the ConfigMap in which the operator lists the namespaces of CompositeElasticQuotas */ -}}
+{{- define "nos.compositeNamespaces" -}}
+{{- printf "%s-quota-namespaces" (include "nos.fullname" .) -}}
+{{- end -}}
+
 {{- /* the namespace of the agents, the only privileged pods */ -}}
 {{- define "nos.agentNamespace" -}}
 {{- .Values.gpuPartitioner.migAgent.namespace | default .Release.Namespace -}}
