@@ -75,6 +75,8 @@ struct SchedulerConfig {
   // Time from a pod's first refusal to its first Event FailedScheduling. The condition comes at
   // once.
   Duration warn_after = std::chrono::seconds(30);
+  // Time from a refusal in the words of the pod's condition to a new search of its remedy.
+  Duration refresh_remedies_after = std::chrono::seconds(30);
 };
 
 // Makes the scheduler leave its API calls to other threads.

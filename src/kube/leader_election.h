@@ -11,6 +11,8 @@
 // thread-safe: one owner.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -25,6 +27,9 @@ struct LeaderElectionOptions {
   Duration lease = std::chrono::seconds(15);
   Duration renew = std::chrono::seconds(10);  // leadership ends if not renewed for this long
   Duration retry = std::chrono::seconds(2);   // between attempts to acquire or renew it
+  // Annotations that the leader keeps on the Lease, for those who want to know how it works. Called
+  // at each attempt; null: none.
+  std::function<std::map<std::string, std::string>()> annotations = nullptr;
 };
 
 class LeaderElector {
@@ -49,6 +54,7 @@ class LeaderElector {
   Status Take(Client& client, const Json& lease, Time now);
   void Observe(const Json& lease, Time now);
   JsonObject Spec(Time now) const;
+  JsonObject Metadata() const;
 
   LeaderElectionOptions options_;
   Time due_{};

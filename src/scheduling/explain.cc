@@ -13,6 +13,7 @@
 #include "scheduling/explain_promises.h"
 #include "scheduling/framework.h"
 #include "scheduling/slice_reasons.h"
+#include "scheduling/summary.h"
 
 namespace nos::scheduling {
 namespace {
@@ -138,6 +139,7 @@ Explanation Explain(const ExplainInput& input) {
   const Framework& framework = input.framework;
   Explanation why;
   why.pod = input.pod.Key();
+  why.demand = DemandText(input.pod);
   why.priority = input.pod.priority;
   why.partitions_here = framework.partitioned_by() == PartitionedBy::kScheduler;
   // 1. Reasons that apply before any node: gates, the gang, a plan in progress, the quota.
@@ -190,7 +192,9 @@ Explanation Explain(const ExplainInput& input) {
     std::erase_if(why.diagnosis.entries,
                   [](const auto& entry) { return entry.code == codes::kSeveralShares; });
   }
-  Remedy remedy = RemedyOf(why, {node_of(liftable), node_of(yielding), std::move(opt_in)}, input);
+  const Liftable lifts{node_of(liftable), node_of(yielding), std::move(opt_in)};
+  Remedy remedy = RemedyOf(why, lifts, input);
+  if (input.alternatives) why.other_remedies = OtherRemedies(remedy, why, lifts, input);
   why.remedy_code = std::move(remedy.code);
   why.remedy = std::move(remedy.text);
   return why;

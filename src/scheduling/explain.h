@@ -54,6 +54,8 @@ struct ExplainInput {
   quota::Amounts charged_with_it = {};
   // False: pods that would be evicted for it are waited for, as if the scheduler did not preempt.
   bool evicts = true;
+  // Also find `Explanation::other_remedies`.
+  bool alternatives = false;
 };
 
 struct Explanation {
@@ -105,7 +107,8 @@ struct Explanation {
     std::vector<Instance> instances;
   };
 
-  std::string pod;  // key
+  std::string pod;     // key
+  std::string demand;  // its GPUs and slices, as DemandText (summary.h)
   int32_t priority = 0;
   bool partitions_here = false;  // its scheduler partitions GPUs
   std::string gate, gang;        // not empty: why the pod, or its gang, is held back
@@ -133,7 +136,8 @@ struct Explanation {
   bool priority_helps = false;  // true: with a priority above theirs it could preempt `in_the_way`
   // A reason that no node can change: a profile that no GPU model has.
   std::optional<Reason> impossible;
-  std::string remedy_code, remedy;  // as in Remedy (remedies.h)
+  std::string remedy_code, remedy;               // as in Remedy (remedies.h)
+  std::vector<std::string> other_remedies = {};  // texts, the better ones first
 };
 
 Explanation Explain(const ExplainInput& input);

@@ -374,7 +374,7 @@ TEST_F(ExplainTogetherTest, PlacesGangMembersTogether) {
       why.remedy,
       "for x/c: add a node with at least 3 cpu: other members of its gang take what node n1 has");
   EXPECT_EQ(why.remedy_code, remedies::kAddNode);
-  EXPECT_TRUE(ToText(why, 100).starts_with("x/a waits for others\n"));
+  EXPECT_TRUE(ToText(why, 100).starts_with("x/a waits for other pods of its group\n"));
   const auto enough = Of("b", two, {{"cpu", "3"}}, 2, 2);
   ASSERT_TRUE(enough.place);
   EXPECT_EQ(enough.place->node, "n2") << "beside member a on n1";
@@ -509,7 +509,7 @@ TEST_F(ExplainTest, TextFitsWidthAndJsonHasAllFields) {
   const auto why = Why({right, wrong}, pods, pod);
   const std::string text = ToText(why, 100);
   for (const auto line : Split(text, '\n')) EXPECT_LE(line.size(), 100u) << line;
-  EXPECT_THAT(Split(text, '\n'), IsSupersetOf({"x/p waits: 0/2 nodes are available",
+  EXPECT_THAT(Split(text, '\n'), IsSupersetOf({"x/p waits for a node that other pods hold",
                                                "  lacks       cpu: asks for 3, 0 of 3 free"}));
   EXPECT_THAT(text, HasSubstr("18 more"));
   EXPECT_THAT(text, HasSubstr("remedy"));

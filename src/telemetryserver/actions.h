@@ -30,7 +30,7 @@ class Actions {
     bool what_if = false, submit = false;
   };
   virtual Can Of(const Reader& reader) const = 0;
-  // {"fits", "node", "would_partition", "would_evict", "text", "steps"}
+  // {"fits", "node", "would_partition", "would_evict", "text", "steps", "explanation"}
   virtual Result<std::string> WhatIf(ActionCall& call) = 0;
   // {"namespace", "name"}
   virtual Result<std::string> Submit(ActionCall& call) = 0;

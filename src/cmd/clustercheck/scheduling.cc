@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "cmd/clustercheck/topics.h"
 
 namespace nos::cmd {
@@ -58,11 +61,39 @@ void CheckQuotas(const Snapshot& snapshot, Findings& findings) {
                      "every quota has a status");
 }
 
+// Pods in many clusters wait by design, so each is a warning at most, and few are named.
+void CheckPendingPods(const Snapshot& snapshot, Findings& findings) {
+  constexpr size_t kMaxNamed = 5;
+  if (!snapshot.pods.status.ok()) {
+    return findings.Unread("PendingPods", "pods", snapshot.pods.status);
+  }
+  std::vector<const PodFacts*> pending;
+  for (const PodFacts& pod : snapshot.pods.items) {
+    if (pod.pending) pending.push_back(&pod);
+  }
+  if (pending.empty()) return findings.Ok("PendingPods", "no pod that asks for GPUs is pending");
+  std::ranges::sort(pending, {}, [](const PodFacts* pod) {
+    return std::tuple(pod->pending->created, pod->Key());
+  });
+  std::vector<std::string> names;
+  for (const PodFacts* pod : pending) names.push_back(pod->Key());
+  findings.Warn("PendingPods", Count(pending.size(), "pod") + " pending that ask for GPUs",
+                pending.size() > kMaxNamed
+                    ? fmt::format("the {} oldest follow; nos get pods has all", kMaxNamed)
+                    : "",
+                std::move(names));
+  if (pending.size() > kMaxNamed) pending.resize(kMaxNamed);
+  for (const PodFacts* pod : pending) {
+    findings.Warn("PendingPod", pod->pending->headline, pod->pending->help);
+  }
+}
+
 }  // namespace
 
 void CheckScheduling(const Snapshot& snapshot, Findings& findings) {
   findings.Begin("Scheduling and quotas");
   CheckScheduler(snapshot, findings);
+  CheckPendingPods(snapshot, findings);
   CheckQuotas(snapshot, findings);
 }
 

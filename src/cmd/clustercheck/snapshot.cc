@@ -9,6 +9,10 @@
 
 #include "base/text.h"
 #include "cluster/annotations.h"
+#include "cluster/objects.h"
+#include "controllers/pod_facts.h"
+#include "scheduling/pod_state.h"
+#include "scheduling/summary.h"
 
 namespace nos::cmd {
 namespace {
@@ -206,6 +210,19 @@ NodeFacts ReadNodeFacts(const Json& node) {
   return facts;
 }
 
+namespace {
+
+// Nullopt if the pod waits for no node, or cannot be read.
+std::optional<PodFacts::Pending> PendingIn(const Json& json) {
+  const auto pod = cluster::DecodePod(json);
+  if (!pod.ok() || !scheduling::IsPending(*pod)) return std::nullopt;
+  const auto summary = scheduling::Summarize(controllers::FactsOf(*pod));
+  return PodFacts::Pending{pod->meta.created, summary.headline,
+                           summary.actions.empty() ? "" : summary.actions.front().text};
+}
+
+}  // namespace
+
 PodFacts ReadPodFacts(const Json& pod) {
   PodFacts facts;
   facts.ns = FindString(pod, "metadata", "namespace");
@@ -228,6 +245,7 @@ PodFacts ReadPodFacts(const Json& pod) {
       },
       "status", "conditions");
   facts.asks_for_gpu = AsksForGpu(pod);
+  if (facts.asks_for_gpu && facts.node.empty()) facts.pending = PendingIn(pod);
   return facts;
 }
 

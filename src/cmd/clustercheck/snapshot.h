@@ -55,6 +55,12 @@ struct PodFacts {
   std::string owner;  // "DaemonSet/name"
   bool ready = false;
   bool asks_for_gpu = false;
+  // Of a pending pod that asks for GPUs, as in all commands (scheduling/summary.h).
+  struct Pending {
+    Time created{};
+    std::string headline, help;  // help: the best action; "": none is known
+  };
+  std::optional<Pending> pending{};
   std::string Key() const { return ns + "/" + name; }
 };
 

@@ -1,9 +1,13 @@
 // nos scheduler: binds pods to nodes.
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "base/log.h"
+#include "base/text.h"
+#include "cluster/annotations.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
@@ -15,6 +19,7 @@
 #include "controllers/scheduler.h"
 #include "kube/metered_transport.h"
 #include "reconcile/metrics.h"
+#include "scheduling/framework.h"
 
 namespace nos::cmd {
 namespace {
@@ -44,6 +49,29 @@ Result<std::unique_ptr<const Rules>> ReadRules(const std::string& path) {
   return std::make_unique<const Rules>(Rules{std::move(file), std::move(catalogue)});
 }
 
+// Names of profiles that partition GPUs, for the Lease. Thread-safe.
+class PublishedProfiles {
+ public:
+  void Set(const scheduling::Configuration& configuration) {
+    std::vector<std::string> names;
+    for (const scheduling::Profile& profile : configuration.profiles) {
+      if (profile.framework->partitioned_by() == scheduling::PartitionedBy::kScheduler) {
+        names.push_back(profile.scheduler_name);
+      }
+    }
+    const std::scoped_lock lock(mutex_);
+    names_ = Join(names, ",");
+  }
+  std::map<std::string, std::string> Annotations() const {
+    const std::scoped_lock lock(mutex_);
+    return {{std::string(cluster::kPartitioningProfiles), names_}};
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string names_;
+};
+
 // The current scheduler: replaced when the rules change, and absent while another replica leads. It
 // restores its state from the cluster, except for bindings in flight. New rules therefore take
 // effect once the watch shows those bindings. A stalled watch is reopened after
@@ -52,8 +80,13 @@ Result<std::unique_ptr<const Rules>> ReadRules(const std::string& path) {
 class ActiveReplica {
  public:
   ActiveReplica(const std::string& path, std::unique_ptr<const Rules> rules,
-                controllers::SchedulerThreads threads, Metrics& metrics)
-      : path_(path), rules_(std::move(rules)), threads_(std::move(threads)), metrics_(metrics) {}
+                controllers::SchedulerThreads threads, PublishedProfiles& published,
+                Metrics& metrics)
+      : path_(path),
+        rules_(std::move(rules)),
+        threads_(std::move(threads)),
+        published_(published),
+        metrics_(metrics) {}
 
   void Reload() {
     auto rules = ReadRules(path_);
@@ -79,6 +112,7 @@ class ActiveReplica {
       Log(LogLevel::kInfo, "reloaded configuration files");
     }
     if (!lead || scheduler_ != nullptr) return;
+    published_.Set(rules_->file.configuration);
     controllers::SchedulerConfig config;
     config.queue = rules_->file.configuration.queue;
     scheduler_ = std::make_unique<controllers::Scheduler>(config, rules_->Profiles(),
@@ -98,6 +132,7 @@ class ActiveReplica {
   const std::string& path_;
   std::unique_ptr<const Rules> rules_, next_;
   controllers::SchedulerThreads threads_;
+  PublishedProfiles& published_;
   Metrics& metrics_;
   std::unique_ptr<controllers::Scheduler> scheduler_;
   std::unique_ptr<reconcile::MeteredReconciler> metered_;
@@ -114,7 +149,11 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
   OutsideEvents events({flags.config, file.own.geometries_file}, [&] { bell.Ring(); });
   Metrics metrics;
   Announce("scheduler", metrics);
-  Leader leader(connection, LeaderConfigOf(file.configuration), [&] { bell.Ring(); });
+  PublishedProfiles published;
+  published.Set(file.configuration);
+  LeaderConfig election = LeaderConfigOf(file.configuration);
+  election.election.annotations = [&] { return published.Annotations(); };
+  Leader leader(connection, election, [&] { bell.Ring(); });
   kube::HttpOptions http_options = HttpOptionsOf(file);
   http_options.may_write = [&] { return leader.Leads(); };
   // More than are ever in flight: beyond the limit, connections would be closed and reopened.
@@ -142,7 +181,7 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
                            runner.Poke(clock.Now());
                            bell.Ring();
                          }},
-                        metrics);
+                        published, metrics);
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
            [&] {
              // Reload before Lead, which installs the new rules once no binding is in flight.

@@ -14,13 +14,16 @@
 #include "cmd/commands.h"
 #include "cmd/daemon/scheduler_file.h"
 #include "cmd/query/get_report.h"
+#include "cmd/query/plan_evictions.h"
 #include "cmd/telemetry/explainer.h"
 #include "cmd/telemetry/missing_kinds.h"
 #include "cmd/telemetry/read_cluster.h"
 #include "cmd/terminal.h"
+#include "controllers/pod_facts.h"
 #include "gpu/product.h"
 #include "scheduling/explain.h"
 #include "scheduling/pod_state.h"
+#include "scheduling/summary.h"
 
 namespace nos::cmd {
 namespace {
@@ -72,65 +75,66 @@ Result<SharedPod> FindPod(const ClusterObjects& objects, const std::string& name
                              Join(namespaces, ", ")));
 }
 
-// State of a pod that is not pending, as a word for programs, and how long it has been in it.
-struct Standing {
-  std::string state;
-  std::optional<Time> since;
-};
-
-Standing StandingOf(const cluster::Pod& pod) {
-  if (pod.Finished()) return {ToLower(pod.phase), pod.ended};
-  if (pod.meta.deleted) return {"terminating", std::nullopt};
-  return {pod.phase == "Running" ? "running" : "starting", pod.started};
-}
-
-std::vector<std::string> DevicesOf(const LiveCluster& live, const cluster::Pod& pod) {
+// The pod's instances and, `with_product`, the products of their GPUs.
+std::vector<std::string> DevicesOf(const LiveCluster& live, const cluster::Pod& pod,
+                                   bool with_product) {
   std::vector<std::string> devices;
   const cluster::NodeInfo* node = live.snapshot.Find(pod.node_name);
-  if (node == nullptr) return devices;
+  if (node == nullptr || pod.Finished()) return devices;
   for (const cluster::Gpu& gpu : node->gpus.gpus) {
     for (const cluster::Instance& instance : gpu.instances) {
       if (instance.pod != pod.Key()) continue;
-      devices.push_back(fmt::format("{} of GPU {} ({})",
-                                    gpu.model->PlacementName(instance.placement), gpu.index,
-                                    gpu::ProductOf(*gpu.model, gpu.alternative)));
+      devices.push_back(
+          fmt::format("{} of GPU {}", gpu.model->PlacementName(instance.placement), gpu.index));
+      if (with_product) {
+        devices.back() += fmt::format(" ({})", gpu::ProductOf(*gpu.model, gpu.alternative));
+      }
     }
   }
   return devices;
 }
 
-// A pod that has a node, or has ended: where it is, and on which devices.
+// A pod that has a node, or has ended: where it is, on which devices, and who may evict it.
 void ExplainPlaced(ClusterObjects objects, const cluster::Pod& pod, const gpu::Catalogue& catalogue,
                    const std::string& output) {
+  scheduling::PodFacts facts = controllers::FactsOf(pod, objects.pods);
+  const bool may_be_evicted = facts.state == "running" || facts.state == "starting";
+  if (may_be_evicted) facts.evictors = EvictorsOf(pod, objects, catalogue);
   LiveCluster live = MakeLiveCluster(std::move(objects.nodes), std::move(objects.pods), catalogue);
   live.server_time = objects.server_time;
-  const Standing standing = StandingOf(pod);
-  const std::vector<std::string> devices =
-      pod.Finished() ? std::vector<std::string>() : DevicesOf(live, pod);
+  facts.devices = DevicesOf(live, pod, false);
+  const std::vector<std::string> devices = DevicesOf(live, pod, true);
+  const scheduling::PodSummary summary = scheduling::Summarize(facts);
   if (output == "json") {
     JsonObject json{{"pod", pod.Key()},
-                    {"state", standing.state},
+                    {"state", facts.state},
                     {"node", pod.node_name},
                     {"devices", JsonArray(devices.begin(), devices.end())},
                     {"message", pod.message}};
-    if (standing.since) json["since"] = FormatTime(*standing.since);
+    if (facts.since) json["since"] = FormatTime(*facts.since);
+    for (auto& [key, value] : scheduling::ToJson(summary)) json[key] = value;
     std::cout << WriteJsonPretty(json) << "\n";
     return;
   }
-  std::string text = fmt::format("pod {} is {}", pod.Key(), standing.state);
-  if (!pod.node_name.empty()) text += " on node " + pod.node_name;
-  if (standing.since) {
-    text += fmt::format(", since {} ({} ago)", FormatTime(*standing.since),
-                        FormatAge(TimeIn(live) - *standing.since));
+  std::cout << Printable(summary.headline) << "\n";
+  const auto line = [](std::string_view label, const std::string& text) {
+    if (!text.empty()) std::cout << fmt::format("{:<14}{}\n", label, Printable(text));
+  };
+  if (facts.since) {
+    const Duration age = TimeIn(live) - *facts.since;
+    line(pod.Finished() ? "ended" : "since",
+         fmt::format("{} ({} ago)", FormatTime(*facts.since), FormatAge(age)));
   }
-  std::cout << Printable(text) << "\n";
-  for (const std::string& device : devices) std::cout << "  uses " << Printable(device) << "\n";
-  if (!pod.message.empty()) std::cout << "  " << Printable(pod.message) << "\n";
+  for (const std::string& device : devices) line("uses", device);
+  line("cause", summary.cause);
+  line("evictable by", summary.evictable_by);
+  if (facts.ends) line("ends", summary.eta_reason);
 }
 
 // Configuration of nos scheduler, or of another scheduler, which is simulated as the partitioner
 // does.
-Result<scheduling::ConfigurationUse> UseOf(const ExplainFlags& flags, const cluster::Pod& pod) {
+Result<scheduling::ConfigurationUse> UseOf(const ExplainFlags& flags, const cluster::Pod& pod,
+                                           const ClusterObjects& objects) {
   bool ours = flags.what_if || pod.scheduler_name == kOurScheduler;
   if (!ours && !flags.config.empty()) {
     NOS_ASSIGN(ours, SpeaksOfNos(flags.config));
@@ -142,13 +146,15 @@ Result<scheduling::ConfigurationUse> UseOf(const ExplainFlags& flags, const clus
     }
   }
   if (!ours) return scheduling::ConfigurationUse{.simulates = true};
-  return scheduling::ConfigurationUse{.default_name = kOurScheduler,
-                                      .partitioned_by = PartitionedBy::kScheduler};
+  const bool named = pod.scheduler_name == kOurScheduler && flags.config.empty();
+  return scheduling::ConfigurationUse{
+      .default_name = kOurScheduler,
+      .partitioned_by = named ? PartitionedFor(objects, kOurScheduler) : PartitionedBy::kScheduler};
 }
 
-Result<std::unique_ptr<Deciders>> ChooseDeciders(const ExplainFlags& flags,
-                                                 const cluster::Pod& pod) {
-  NOS_ASSIGN(const scheduling::ConfigurationUse use, UseOf(flags, pod));
+Result<std::unique_ptr<Deciders>> ChooseDeciders(const ExplainFlags& flags, const cluster::Pod& pod,
+                                                 const ClusterObjects& objects) {
+  NOS_ASSIGN(const scheduling::ConfigurationUse use, UseOf(flags, pod, objects));
   NOS_ASSIGN(SchedulerFile file, ReadSchedulerFile(flags.config, use));
   auto deciders =
       std::make_unique<Deciders>(std::move(file.configuration), pod.scheduler_name, flags.what_if);
@@ -185,11 +191,11 @@ Status RunExplain(const ExplainFlags& flags) {
   if (!scheduling::IsPending(*pod)) {
     if (flags.what_if)
       return Invalid("--what-if is for pending pods: pod " + pod->Key() + " is " +
-                     StandingOf(*pod).state);
+                     std::string(controllers::StateOf(*pod)));
     ExplainPlaced(std::move(objects), *pod, catalogue, flags.output);
     return Status::Ok();
   }
-  NOS_ASSIGN(const std::unique_ptr<Deciders> deciders, ChooseDeciders(flags, *pod));
+  NOS_ASSIGN(const std::unique_ptr<Deciders> deciders, ChooseDeciders(flags, *pod, objects));
   if (objects.is_dump) pod = LeaveOutMissing(pod, objects.around);
   const scheduling::Explanation why = ExplainWaiting(objects, pod, *deciders, catalogue);
   NoteContradiction(flags, *pod, why);

@@ -9,9 +9,8 @@
 #include "cluster/annotations.h"
 #include "cmd/cli/gpu_sharing_mode.h"
 #include "cmd/cli/layout_text.h"
-#include "controllers/verdicts.h"
-#include "scheduling/pod_state.h"
-#include "scheduling/remedies.h"
+#include "controllers/pod_facts.h"
+#include "scheduling/summary.h"
 
 namespace nos::cmd {
 namespace {
@@ -126,22 +125,6 @@ void AddPlanRow(const NodeInfo& node, const cluster::TargetLayout& target, Print
 }
 
 }  // namespace
-
-Why WhyOf(const cluster::Pod& pod) {
-  if (!pod.node_name.empty()) return {"", pod.message};
-  if (scheduling::IsPending(pod) && scheduling::IsGated(pod)) {
-    return {scheduling::codes::kSchedulingGated, scheduling::GatedText(pod)};
-  }
-  for (const std::string_view type :
-       {controllers::kPartitionedCondition, std::string_view("PodScheduled")}) {
-    const cluster::Condition* condition = pod.FindCondition(type);
-    if (condition == nullptr || condition->status != "False") continue;
-    // The API server leaves it when the gates are gone.
-    if (condition->reason == scheduling::codes::kSchedulingGated) continue;
-    return {condition->reason, condition->message};
-  }
-  return {"", pod.message};
-}
 
 std::string GpuRequestsText(const cluster::Pod& pod) { return AsksText(cluster::PodRequests(pod)); }
 
@@ -346,24 +329,24 @@ Printout ReportPods(const LiveCluster& live, Time now) {
     const cluster::ResourceList requests = cluster::PodRequests(*pod);
     const std::string asks = AsksText(requests);
     if (asks.empty() || !live.selection.Takes(pod->meta)) continue;
-    const Why why = WhyOf(*pod);
+    const controllers::Why why = controllers::WhyOf(*pod);
     ++by_status[pod->phase];
     JsonObject wanted;
     for (const auto& [name, quantity] : requests) {
       if (IsGpuResource(name)) wanted[name] = quantity.Value();
     }
+    JsonObject json{{"namespace", pod->meta.ns}, {"name", pod->meta.name},
+                    {"phase", pod->phase},       {"node", pod->node_name},
+                    {"asks", std::move(wanted)}, {"reason", why.reason},
+                    {"why", why.message}};
+    json["explanation"] =
+        scheduling::ToJson(scheduling::Summarize(controllers::FactsOf(*pod, live.pods)));
     out.Add(
         {"pod/" + pod->Key(),
          {{pod->meta.ns, pod->meta.name, pod->phase, pod->node_name.empty() ? "-" : pod->node_name,
            asks, FormatAge(now - pod->meta.created), pod->scheduler_name,
            fmt::to_string(pod->priority), why.message.empty() ? "-" : why.message}},
-         JsonObject{{"namespace", pod->meta.ns},
-                    {"name", pod->meta.name},
-                    {"phase", pod->phase},
-                    {"node", pod->node_name},
-                    {"asks", std::move(wanted)},
-                    {"reason", why.reason},
-                    {"why", why.message}},
+         std::move(json),
          CreatedOf(pod->meta)});
   }
   std::vector<std::string> counts;

@@ -74,12 +74,6 @@ std::optional<Time> CreatedOf(const cluster::ObjectMeta& meta);
 
 // "1xmig-1g.5gb 2xgpu": the GPU resources of a pod's requests; "" if it requests none.
 std::string GpuRequestsText(const cluster::Pod& pod);
-// Why a pending pod waits: its scheduling gates; else the partitioner's message with its remedy,
-// else the scheduler's, else that of the pod's status.
-struct Why {
-  std::string reason, message;
-};
-Why WhyOf(const cluster::Pod& pod);
 
 Printout ReportGpus(const LiveCluster& live, Time now);
 // Nodes that have such GPUs, with the number of GPUs by state.

@@ -11,7 +11,9 @@
 #include "cmd/daemon/scheduler_file.h"
 #include "cmd/telemetry/explainer.h"
 #include "cmd/telemetry/missing_kinds.h"
+#include "scheduling/pod_state.h"
 #include "scheduling/remedies.h"
+#include "scheduling/summary.h"
 
 namespace nos::cmd {
 namespace {
@@ -42,14 +44,14 @@ std::vector<planning::PodOutcome*> MostImportant(planning::Plan& plan) {
 
 class Schedulers {
  public:
+  explicit Schedulers(const ClusterObjects& objects) : objects_(objects) {}
   const Deciders& For(const std::string& name) {
     std::unique_ptr<Deciders>& deciders = by_name_[name];
     if (deciders == nullptr) {
       const scheduling::ConfigurationUse use =
           name == kOurScheduler
               ? scheduling::ConfigurationUse{.default_name = kOurScheduler,
-                                             .partitioned_by =
-                                                 scheduling::PartitionedBy::kScheduler}
+                                             .partitioned_by = PartitionedFor(objects_, name)}
               : scheduling::ConfigurationUse{.simulates = true};
       deciders = std::make_unique<Deciders>(scheduling::DefaultConfiguration(use), name, false);
     }
@@ -57,14 +59,40 @@ class Schedulers {
   }
 
  private:
+  const ClusterObjects& objects_;
   std::map<std::string, std::unique_ptr<Deciders>> by_name_;
 };
 
 }  // namespace
 
+std::vector<std::string> EvictorsOf(const cluster::Pod& pod, const ClusterObjects& input,
+                                    const gpu::Catalogue& catalogue) {
+  std::vector<SharedPod> pending;
+  for (const SharedPod& other : input.pods) {
+    const bool may = scheduling::IsSchedulable(*other) && other->preemption_policy != "Never";
+    if (may && !scheduling::DemandText(*other).empty()) pending.push_back(other);
+  }
+  std::ranges::sort(pending, {}, [](const SharedPod& other) {
+    return std::tuple(-int64_t{other->priority}, other->meta.created, other->Key());
+  });
+  if (pending.size() > kMaxAsked) pending.resize(kMaxAsked);
+  Schedulers schedulers(input);
+  std::vector<std::string> evictors;
+  const cluster::ClusterContext around = input.around.value_or(cluster::ClusterContext());
+  for (const SharedPod& other : pending) {
+    if (input.is_dump && !MissingKinds(*other, around).empty()) continue;
+    const scheduling::Explanation why =
+        ExplainWaiting(input, other, schedulers.For(other->scheduler_name), catalogue);
+    if (!why.preemption) continue;
+    const auto& victims = why.preemption->pods;
+    if (std::ranges::find(victims, pod.Key()) != victims.end()) evictors.push_back(other->Key());
+  }
+  return evictors;
+}
+
 void AskForEvictions(const ClusterObjects& input, const gpu::Catalogue& catalogue,
                      const std::function<bool()>& out_of_time, planning::Plan& plan) {
-  Schedulers schedulers;
+  Schedulers schedulers(input);
   std::set<std::string> evicted;  // pod keys
   for (planning::PodOutcome* outcome : MostImportant(plan)) {
     if (out_of_time && out_of_time()) return;

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "cmd/telemetry/read_cluster.h"
 #include "gpu/catalogue.h"
@@ -16,5 +18,10 @@ namespace nos::cmd {
 // never.
 void AskForEvictions(const ClusterObjects& input, const gpu::Catalogue& catalogue,
                      const std::function<bool()>& out_of_time, planning::Plan& plan);
+
+// Keys of pending pods for which the pod, which has a node, would be evicted now. The most
+// important pods are asked for, a limited number of them.
+std::vector<std::string> EvictorsOf(const cluster::Pod& pod, const ClusterObjects& input,
+                                    const gpu::Catalogue& catalogue);
 
 }  // namespace nos::cmd

@@ -10,6 +10,7 @@
 #include "cmd/cli/layout_text.h"
 #include "planning/names.h"
 #include "scheduling/reasons.h"
+#include "scheduling/summary.h"
 
 namespace nos::cmd {
 namespace {
@@ -49,6 +50,35 @@ Json NodeToJson(const planning::PlannedNode& node) {
   return JsonObject{{"name", node.name}, {"gpus", std::move(gpus)}};
 }
 
+std::string DevicesText(const planning::PodOutcome& outcome) {
+  std::string text;
+  for (const planning::AssignedDevice& device : outcome.devices) {
+    text += fmt::format("{}gpu {}: {}@{}", text.empty() ? "" : ", ", device.gpu, device.profile,
+                        device.placement.start);
+  }
+  return text;
+}
+
+std::string ReasonsText(const planning::PodOutcome& outcome) {
+  std::string text;
+  for (const planning::Reason& reason : outcome.reasons) {
+    text += (text.empty() ? "" : "; ") + reason.message;
+  }
+  return text;
+}
+
+scheduling::PodSummary SummaryOf(const planning::PodOutcome& outcome) {
+  const std::string key = outcome.pod->Key(), demand = scheduling::DemandText(*outcome.pod);
+  scheduling::PodFacts facts{key, "pending", demand, ReasonsText(outcome), outcome.remedy};
+  if (outcome.placed) {
+    facts.partitioning = true;
+    const std::string devices = DevicesText(outcome);
+    facts.progress =
+        fmt::format("{} gets node {}{}", key, outcome.node, devices.empty() ? "" : ": " + devices);
+  }
+  return scheduling::Summarize(facts);
+}
+
 Json PodToJson(const planning::PodOutcome& outcome) {
   JsonArray devices, reasons;
   for (const planning::AssignedDevice& device : outcome.devices) {
@@ -66,24 +96,8 @@ Json PodToJson(const planning::PodOutcome& outcome) {
                     {"devices", std::move(devices)},
                     {"reasons", std::move(reasons)},
                     {"remedy", outcome.remedy},
-                    {"remedyCode", outcome.remedy_code}};
-}
-
-std::string DevicesText(const planning::PodOutcome& outcome) {
-  std::string text;
-  for (const planning::AssignedDevice& device : outcome.devices) {
-    text += fmt::format("{}gpu {}: {}@{}", text.empty() ? "" : ", ", device.gpu, device.profile,
-                        device.placement.start);
-  }
-  return text;
-}
-
-std::string ReasonsText(const planning::PodOutcome& outcome) {
-  std::string text;
-  for (const planning::Reason& reason : outcome.reasons) {
-    text += (text.empty() ? "" : "; ") + reason.message;
-  }
-  return text;
+                    {"remedyCode", outcome.remedy_code},
+                    {"explanation", scheduling::ToJson(SummaryOf(outcome))}};
 }
 
 std::string GpuLayout(const PlannedGpu& gpu) {

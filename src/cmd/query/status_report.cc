@@ -9,6 +9,7 @@
 
 #include "base/table.h"
 #include "cmd/cli/money.h"
+#include "controllers/pod_facts.h"
 #include "controllers/quota_rules.h"
 #include "quota/ledger.h"
 #include "scheduling/pod_state.h"
@@ -37,7 +38,7 @@ void AddPods(const LiveCluster& live, Time now, ClusterStatus& status) {
     }
     if (!scheduling::IsPending(*pod)) continue;
     ++status.pending;
-    const Why why = WhyOf(*pod);
+    const controllers::Why why = controllers::WhyOf(*pod);
     const Duration age = now - pod->meta.created;
     if (age >= kLongWait) ++long_waits;
     WaitingGroup& group = groups[{pod->meta.ns, requests, why.reason}];

@@ -16,6 +16,7 @@
 
 #include "base/table.h"
 #include "base/text.h"
+#include "cluster/annotations.h"
 #include "cluster/device_interface.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/cli/kubeconfig_file.h"
@@ -335,6 +336,20 @@ Result<std::unique_ptr<SandboxTelemetry>> ServeDashboard(sim::World& world,
   return SandboxTelemetry::Start(world, 0, flags.published, folder);
 }
 
+// The Lease of nos scheduler, by which commands know who partitions GPUs. Nobody competes for it.
+Status PublishScheduler(kube::Client& client, scheduling::PartitionedBy by) {
+  const bool partitions = by == scheduling::PartitionedBy::kScheduler;
+  const Json lease = {
+      {"apiVersion", "coordination.k8s.io/v1"},
+      {"kind", "Lease"},
+      {"metadata",
+       {{"namespace", "nos-system"},
+        {"name", "nos-scheduler"},
+        {"annotations", {{cluster::kPartitioningProfiles, partitions ? "nos-scheduler" : ""}}}}},
+      {"spec", {{"holderIdentity", "sandbox"}}}};
+  return client.Create(kube::kLeases, "nos-system", lease).status();
+}
+
 Status RunSandbox(const SandboxFlags& flags) {
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
   NOS_ASSIGN(std::vector<sim::NodeSpec> nodes, ReadNodes(flags, catalogue));
@@ -366,6 +381,7 @@ Status RunSandbox(const SandboxFlags& flags) {
   const Time started = world.Now();
   kube::Client client(world.api());
   NOS_RETURN_IF_ERROR(sim::DefineQuotas(client));
+  NOS_RETURN_IF_ERROR(PublishScheduler(client, options.partitioned_by));
   for (const sim::Arrival& arrival : workload) world.Submit(arrival.object, started + arrival.at);
   if (flags.workload == "demo") StartDemand(world, flags, nodes, catalogue, started);
   auto serving = sim::ServeApi(world.api(), flags.published ? "0.0.0.0" : "127.0.0.1", flags.port,

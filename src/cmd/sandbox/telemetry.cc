@@ -98,6 +98,7 @@ Status SandboxTelemetry::Open(uint16_t port, bool published, const std::string& 
   TelemetryServerConfig config;
   config.sandbox = true;
   config.sandbox_cluster = &world_.api();
+  config.sandbox_partitions = sim::WorldOptions().partitioned_by;
   config.published = published;
   config.address_key = "--dashboard-port";
   config.address = fmt::format("{}:{}", published ? "0.0.0.0" : "127.0.0.1", port);

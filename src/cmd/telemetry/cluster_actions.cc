@@ -18,8 +18,10 @@ using telemetryserver::Reader;
 
 constexpr Duration kPatience = std::chrono::seconds(10);
 constexpr std::string_view kNobodys = "-";  // not a valid namespace name
-constexpr scheduling::ConfigurationUse kNosScheduler{
-    .default_name = kOurScheduler, .partitioned_by = scheduling::PartitionedBy::kScheduler};
+
+scheduling::ConfigurationUse NosScheduler(const ActionsConfig& config) {
+  return {.default_name = kOurScheduler, .partitioned_by = config.partitioned_by};
+}
 
 Result<Json> CreatePod(kube::Transport& transport, const WrittenPod& pod, bool dry_run) {
   kube::ApiRequest request;
@@ -63,7 +65,7 @@ ClusterActions::ClusterActions(ActionsConfig config, Parts parts)
 }
 
 Result<std::unique_ptr<ClusterActions>> ClusterActions::Make(ActionsConfig config, Parts parts) {
-  NOS_RETURN_IF_ERROR(ReadSchedulerFile(config.scheduler_config, kNosScheduler)
+  NOS_RETURN_IF_ERROR(ReadSchedulerFile(config.scheduler_config, NosScheduler(config))
                           .status()
                           .Within("actions.schedulerConfig"));
   return std::unique_ptr<ClusterActions>(new ClusterActions(std::move(config), std::move(parts)));
@@ -121,8 +123,10 @@ Result<std::string> ClusterActions::WhatIf(ActionCall& call) {
     return Invalid("spec.nodeName: the pod names its node itself, and no scheduler places it");
   }
   AddPod(objects, pod);
-  NOS_ASSIGN(SchedulerFile file, ReadSchedulerFile(config_.scheduler_config, kNosScheduler));
-  const Deciders deciders(std::move(file.configuration), pod->scheduler_name, true);
+  NOS_ASSIGN(SchedulerFile file,
+             ReadSchedulerFile(config_.scheduler_config, NosScheduler(config_)));
+  // Of a scheduler that the file does not have, kube-scheduler's defaults are known.
+  const Deciders deciders(std::move(file.configuration), pod->scheduler_name, false);
   const Reader& reader = call.reader;
   if (reader.may_all) {
     return WhatIfJson(ExplainWaiting(objects, pod, deciders, parts_.catalogue), note);

@@ -11,6 +11,7 @@
 #include "cmd/telemetry/what_if.h"
 #include "gpu/catalogue.h"
 #include "kube/transport.h"
+#include "scheduling/plugin.h"
 #include "telemetryserver/actions.h"
 
 namespace nos::cmd {
@@ -19,6 +20,8 @@ struct ActionsConfig {
   bool what_if = false, submit = false, impersonate = false;
   std::string cluster{};           // reporters' name of the cluster that the actions use
   std::string scheduler_config{};  // file
+  // Without a file: by its default profile. A sandbox sets it.
+  scheduling::PartitionedBy partitioned_by = scheduling::PartitionedBy::kScheduler;
 };
 void DescribeActions(ConfigFields& fields, ActionsConfig& config);
 

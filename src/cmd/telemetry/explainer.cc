@@ -18,6 +18,7 @@
 #include "scheduling/quota_plugin.h"
 #include "scheduling/reclaim.h"
 #include "scheduling/remedies.h"
+#include "scheduling/summary.h"
 
 namespace nos::cmd {
 namespace {
@@ -119,6 +120,7 @@ scheduling::Explanation Unmet(const ClusterObjects& objects, const cluster::Pod&
                               const std::string& refusal) {
   scheduling::Explanation why;
   why.pod = pod.Key();
+  why.demand = scheduling::DemandText(pod);
   why.priority = pod.priority;
   why.diagnosis.nodes = static_cast<int>(objects.nodes.size());
   why.impossible.emplace(scheduling::codes::kNoModelHasProfile, refusal);
@@ -188,6 +190,7 @@ scheduling::Explanation ExplainAsking(const ClusterObjects& objects, const Share
                                  false,
                                  reader,
                                  &balance};
+  input.alternatives = true;
   const bool reclaims = profile.reclaims && balance.AccountOf(pod->meta.ns).has_value();
   const auto reclaim_beside = [&](const SharedPod& member, const cluster::ClusterSnapshot& beside,
                                   const quota::Amounts& others) {

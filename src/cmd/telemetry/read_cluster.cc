@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "base/table.h"
+#include "base/text.h"
+#include "cluster/annotations.h"
 #include "cluster/node_template.h"
 #include "cmd/command.h"
 #include "controllers/pool_standing.h"
@@ -112,6 +114,33 @@ std::vector<std::shared_ptr<const cluster::NodePool>> PoolsIn(const ClusterObjec
   return cluster::Described(std::move(pools), objects.nodes, objects.pods);
 }
 
+scheduling::PartitionedBy PartitionedFor(const ClusterObjects& objects,
+                                         std::string_view scheduler_name) {
+  const auto& known = objects.partitioning_profiles;
+  return known && !known->contains(scheduler_name) ? scheduling::PartitionedBy::kPartitioner
+                                                   : scheduling::PartitionedBy::kScheduler;
+}
+
+namespace {
+
+// Best effort: not every user may read Leases.
+std::optional<std::set<std::string, std::less<>>> ReadPartitioningProfiles(kube::Client& client) {
+  const auto leases = client.List(kube::kLeases, "", {"", "metadata.name=nos-scheduler", ""});
+  if (!leases.ok()) return std::nullopt;
+  std::optional<std::set<std::string, std::less<>>> profiles;
+  for (const Json& lease : leases->items) {
+    const Json* names = Find(lease, "metadata", "annotations", cluster::kPartitioningProfiles);
+    if (names == nullptr || !names->is_string()) continue;
+    if (!profiles) profiles.emplace();
+    for (const std::string_view name : Split(View(names->get_string()), ',')) {
+      if (!name.empty()) profiles->emplace(name);
+    }
+  }
+  return profiles;
+}
+
+}  // namespace
+
 Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std::string& context) {
   NOS_ASSIGN(kube::ConnectionConfig config, kube::LoadConnection(kubeconfig, context));
   kube::HttpTransport transport(std::move(config));
@@ -120,6 +149,7 @@ Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std:
   NOS_ASSIGN(objects.nodes, ListNodes(client));
   NOS_ASSIGN(objects.pods, ListPods(client));
   objects.server_time = transport.ServerTime();
+  objects.partitioning_profiles = ReadPartitioningProfiles(client);
   reconcile::ContextCaches around({});
   around.Pump(client, SystemClock().Now());
   if (around.synced()) {

@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -11,6 +13,7 @@
 #include "cluster/context.h"
 #include "cluster/objects.h"
 #include "kube/client.h"
+#include "scheduling/plugin.h"
 
 namespace nos::cmd {
 
@@ -22,9 +25,16 @@ struct ClusterObjects {
   bool is_dump = false;  // a dump may be incomplete
   // On the clock of the API server; nullopt: a dump, or the server has not said.
   std::optional<Time> server_time = {};
+  // Names of profiles of nos scheduler that partition GPUs, as its Lease says; nullopt: not known.
+  std::optional<std::set<std::string, std::less<>>> partitioning_profiles = {};
   // Pools that cannot be used as written, from controllers::ReadPoolToReport; not part of `around`.
   std::vector<std::shared_ptr<const cluster::NodePool>> wrong_pools = {};
 };
+
+// True if nos scheduler partitions GPUs for pods with this scheduler name: as its Lease says, else
+// by default.
+scheduling::PartitionedBy PartitionedFor(const ClusterObjects& objects,
+                                         std::string_view scheduler_name);
 
 // Objects that cannot be read are reported on stderr and left out. If reading any related object is
 // not permitted, all related objects are left out.

@@ -120,7 +120,10 @@ Status TelemetryReaders::Connect(const Parts& parts) {
 
 Status TelemetryReaders::AllowActions(const Parts& parts) {
   ActionsConfig config = config_.actions;
-  if (config_.sandbox) config = {.what_if = true, .submit = true};
+  if (config_.sandbox) {
+    config = {.what_if = true, .submit = true};
+    config.partitioned_by = config_.sandbox_partitions;
+  }
   kube::Transport* const cluster = config_.sandbox ? config_.sandbox_cluster : cluster_.get();
   if (!config.what_if && !config.submit) return Status::Ok();
   if (cluster == nullptr && config_.sandbox) return Status::Ok();

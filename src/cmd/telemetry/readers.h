@@ -39,6 +39,7 @@ struct ReadersConfig {
   // All users of this machine may do everything. Actions use `sandbox_cluster`; null: no actions.
   bool sandbox = false;
   kube::Transport* sandbox_cluster = nullptr;
+  scheduling::PartitionedBy sandbox_partitions = scheduling::PartitionedBy::kScheduler;
 };
 // Fields of the groups readers, actions, limits and audit.
 void DescribeReaders(ConfigFields& fields, ReadersConfig& config);

@@ -196,6 +196,7 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
   ReadersConfig readers = config.readers;
   readers.sandbox = config.sandbox;
   readers.sandbox_cluster = config.sandbox_cluster;
+  readers.sandbox_partitions = config.sandbox_partitions;
   NOS_ASSIGN(server->readers_,
              TelemetryReaders::Make(readers, {clock, catalogue, [self = server.get()] {
                                                 return NamespacesOf(

@@ -40,6 +40,8 @@ struct TelemetryServerConfig {
   // name this machine as their host.
   bool published = false;
   kube::Transport* sandbox_cluster = nullptr;  // cluster for what-if and submit; null: disabled
+  // Whether its nos scheduler partitions GPUs.
+  scheduling::PartitionedBy sandbox_partitions = scheduling::PartitionedBy::kScheduler;
 };
 void DescribeTelemetryServer(ConfigFields& fields, TelemetryServerConfig& config);
 

@@ -14,6 +14,8 @@
 #include "codec/yaml.h"
 #include "scheduling/explain.h"
 #include "scheduling/pod_names.h"
+#include "scheduling/remedies.h"
+#include "scheduling/summary.h"
 
 namespace nos::cmd {
 namespace {
@@ -123,6 +125,7 @@ Explanation ForReader(Explanation why, const std::string& own,
   for (auto* room : {&why.awaited, &why.preemption, &why.in_the_way}) HidePods(*room, may);
   std::vector<std::string*> texts = {&why.gate, &why.gang, &why.quota, &why.for_quota, &why.remedy};
   for (auto& entry : why.diagnosis.entries) texts.push_back(&entry.message);
+  for (std::string& other : why.other_remedies) texts.push_back(&other);
   if (why.nearest) {
     for (auto& objection : why.nearest->objections) texts.push_back(&objection.message);
   }
@@ -132,16 +135,21 @@ Explanation ForReader(Explanation why, const std::string& own,
 
 std::string WhatIfJson(const Explanation& why, std::string_view note) {
   const bool waits = !why.gate.empty() || !why.gang.empty();
-  const bool placed = why.place.has_value() && !waits && why.quota.empty();
+  // The node, and the instances that are created there: by the scheduler, or by the partitioner.
+  const bool by_partitioner = why.remedy_code == scheduling::remedies::kPartitionGpus &&
+                              why.nearest && why.nearest->repartition;
+  std::optional<Explanation::Place> place = why.place;
+  if (by_partitioner) place = {why.nearest->node, *why.nearest->repartition};
+  const bool placed = place.has_value() && !waits && why.quota.empty();
   const bool evicts = why.preemption.has_value() && !waits;
   JsonText json;
   json.Begin('{').Key("fits").Bool(placed || evicts);
-  if (placed) json.Key("node").Text(why.place->node);
+  if (placed) json.Key("node").Text(place->node);
   if (!placed && evicts) json.Key("node").Text(why.preemption->node);
   // "would_cut" is removed in the next minor version.
   for (const char* key : {"would_partition", "would_cut"}) {
     json.Key(key).Begin('[');
-    if (why.place) AppendRepartition(why.place->node, why.place->repartition, json);
+    if (place) AppendRepartition(place->node, place->repartition, json);
     json.End(']');
   }
   json.Key("would_evict").Begin('[');
@@ -154,7 +162,8 @@ std::string WhatIfJson(const Explanation& why, std::string_view note) {
   }
   json.Text(Join(lines, "\n")).Key("steps").Begin('[');
   for (const std::string& step : StepsOf(why, note)) json.Text(Printable(step));
-  json.End(']').End('}');
+  json.End(']').Key("explanation");
+  json.Value(scheduling::ToJson(scheduling::Summarize(scheduling::FactsOf(why)))).End('}');
   return std::move(json.text());
 }
 

@@ -32,7 +32,8 @@ Result<WrittenPod> ReadWrittenPod(std::string_view text);
 scheduling::Explanation ForReader(scheduling::Explanation why, const std::string& own,
                                   const std::function<bool(std::string_view ns)>& may);
 
-// {"fits", "node", "would_partition", "would_evict", "text", "steps"}, and until the next minor
+// {"fits", "node", "would_partition", "would_evict", "text", "steps", "explanation": as ToJson of
+// scheduling/summary.h}, and until the next minor
 // version "would_cut", equal to "would_partition". `note`: an additional step; "": none.
 std::string WhatIfJson(const scheduling::Explanation& why, std::string_view note);
 

@@ -8,6 +8,7 @@
 #include "base/millis.h"
 #include "base/text.h"
 #include "controllers/collector/records.h"
+#include "controllers/pod_facts.h"
 
 namespace nos::controllers {
 namespace {

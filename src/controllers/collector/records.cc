@@ -9,12 +9,15 @@
 #include "cluster/placeholder.h"
 #include "controllers/autoscaler/scaling_signal.h"
 #include "controllers/collector/jobs.h"
+#include "controllers/pod_facts.h"
 #include "dra/context.h"
 #include "dra/device_counts.h"
 #include "dra/device_index.h"
 #include "gpu/product.h"
 #include "quota/standing.h"
+#include "reconcile/condition.h"
 #include "scheduling/remedies.h"
+#include "scheduling/summary.h"
 
 namespace nos::controllers {
 namespace {
@@ -69,6 +72,18 @@ void AddReason(const cluster::Pod& pod, JsonObject& record) {
   const bool waits = scheduled != nullptr && scheduled->status != "True";
   record["reason"] = waits ? scheduled->reason : pod.reason;
   record["message"] = waits ? scheduled->message : pod.message;
+  const std::string remedy = waits ? RemedyIn(pod) : "";
+  const bool said = remedy.empty() || !scheduling::SplitRemedy(scheduled->message).second.empty();
+  if (!said) record["remedy"] = remedy;
+}
+
+void AddEviction(const cluster::Pod& pod, JsonObject& record) {
+  const auto eviction = FactsOf(pod).eviction;
+  if (!eviction) return;
+  record["evicted"] = {{"by", eviction->by},
+                       {"for", reconcile::PreemptorOf(pod)},
+                       {"quota", eviction->for_quota},
+                       {"why", eviction->why}};
 }
 
 int64_t ScheduledAt(const cluster::Pod& pod) {
@@ -131,14 +146,6 @@ bool IsOfGpus(std::string_view resource) {
   return resource.starts_with("nvidia.com/") || resource.starts_with(cluster::kPrefix);
 }
 
-std::string_view StateOf(const cluster::Pod& pod) {
-  if (pod.phase == "Succeeded") return "succeeded";
-  if (pod.phase == "Failed") return "failed";
-  if (pod.meta.deleted) return "terminating";
-  if (pod.node_name.empty()) return "pending";
-  return pod.phase == "Running" ? "running" : "starting";
-}
-
 dra::DeviceCounts DevicesOf(const cluster::Pod& pod, const cluster::ClusterContext& around) {
   dra::DeviceCounts devices;
   for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
@@ -160,6 +167,7 @@ JsonObject PodRecord(const cluster::Pod& pod, const dra::DeviceCounts& devices,
   JsonObject record{{"kind", "pod"},         {"uid", pod.meta.uid},   {"namespace", pod.meta.ns},
                     {"name", pod.meta.name}, {"node", pod.node_name}, {"state", StateOf(pod)}};
   AddReason(pod, record);
+  AddEviction(pod, record);
   if (const auto* owner = ControllerOf(pod)) {
     record["owner"] = {{"kind", owner->kind}, {"name", owner->name}};
   }

@@ -103,6 +103,30 @@ TEST_F(SchedulerMessagesTest, OmitsRemedyForPodWithTooManyTerms) {
 }
 
 // The pod's profile leaves partitioning to the partitioner, which can do it.
+// Another pod holds the node now, and the reasons are the same.
+TEST_F(SchedulerMessagesTest, RemedyFollowsTheClusterWithoutFurtherEvents) {
+  CpuNode("a", "3");
+  PutPod("first", "cpu", "3", 0);
+  BindElsewhere("first", "a");
+  PutPod("p", "cpu", "3", 0);
+  Run();
+  clock_.Advance(seconds(31));
+  Run();
+  EXPECT_EQ(RemedyOf("p"),
+            "wait for the end of pod ml/first on node a, or give it a priority above 0.");
+  EXPECT_EQ(CountEvents("FailedScheduling"), 1);
+  PutPod("second", "cpu", "3", 0);
+  BindElsewhere("second", "a");
+  api_.Remove("pods", "ml/first");
+  RunInSteps(std::chrono::minutes(2));
+  EXPECT_EQ(RemedyOf("p"),
+            "wait for the end of pod ml/second on node a, or give it a priority above 0.");
+  EXPECT_EQ(CountEvents("FailedScheduling"), 1) << "only the condition follows";
+  const size_t writes = api_.writes.size();
+  RunInSteps(std::chrono::minutes(12));
+  EXPECT_EQ(api_.writes.size(), writes) << "the same remedy is not written again";
+}
+
 TEST_F(SchedulerMessagesTest, RemedyAssumesPartitioningByPartitioner) {
   const auto waiting = scheduling::Framework::Default(scheduling::PartitionedBy::kPartitioner);
   UseProfiles({{"default-scheduler", &waiting, scheduling::PreemptionOptions(), framework_.get()}});

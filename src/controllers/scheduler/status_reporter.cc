@@ -41,8 +41,8 @@ size_t TermsOf(const cluster::Pod& pod) {
   return terms;
 }
 
-// True if the condition has this message with any remedy. A new remedy alone is not published,
-// because it changes with every pod that comes or leaves.
+// True if the condition has this message with any remedy. A new remedy alone is not published at
+// once, because it changes with every pod that comes or leaves.
 bool HasConditionWithRemedy(const cluster::Pod& pod, const std::string& message) {
   const cluster::Condition* known = pod.FindCondition("PodScheduled");
   return known != nullptr && known->status == "False" && known->reason == "Unschedulable" &&
@@ -78,9 +78,10 @@ void StatusReporter::Report(PodNotice notice, Time now) {
   SetAsideEvent(key, notice.pod->meta.uid, now);
   const bool is_condition = !notice.event;
   if (is_condition && notice.explain && HasConditionWithRemedy(*notice.pod, notice.message)) {
-    return;
+    return RefreshLater(std::move(notice), now);
   }
   unexplained_.erase(key);
+  if (is_condition) to_refresh_.erase(key);
   if (is_condition && reconcile::HasCondition(
                           *notice.pod, {"PodScheduled", "False", notice.reason, notice.message})) {
     return ExplainLater(std::move(notice));
@@ -92,6 +93,7 @@ void StatusReporter::Report(PodNotice notice, Time now) {
 
 void StatusReporter::OnNotPending(const std::string& pod_key) {
   unexplained_.erase(pod_key);
+  to_refresh_.erase(pod_key);
   refused_.erase(pod_key);
 }
 
@@ -162,8 +164,8 @@ std::optional<Time> StatusReporter::NextDue(Load load, Time now) const {
   if (in_flight_) return std::nullopt;
   std::optional<Time> next = queue_.NextDue();
   if (const auto warning = warnings_.NextDue()) next = next ? std::min(*next, *warning) : warning;
-  if (unexplained_.empty()) return next;
   const Time explain = WhenToExplain(load, now);
+  if (explain == Time::max()) return next;
   return next ? std::min(*next, explain) : explain;
 }
 
@@ -185,6 +187,25 @@ void StatusReporter::ExplainLater(PodNotice notice) {
   unexplained_.insert_or_assign(key, std::move(notice));
 }
 
+void StatusReporter::RefreshLater(PodNotice notice, Time now) {
+  const std::string key = notice.pod->Key();
+  const bool never = options_.remedies_per_call == 0;
+  if (never || (to_refresh_.size() >= options_.max_pending && !to_refresh_.contains(key))) return;
+  notice.only_remedy = true;
+  to_refresh_.insert_or_assign(key, std::move(notice));
+  refreshes_.Add(key, now + options_.refresh_remedies_after);
+}
+
+void StatusReporter::TakeRefreshes(std::vector<PodNotice>& to, Time now) {
+  while (to.size() < options_.per_call) {
+    const std::optional<std::string> key = refreshes_.Take(now);
+    if (!key) return;
+    refreshes_.Done(*key);
+    auto found = to_refresh_.extract(*key);
+    if (!found.empty() && !engine_.IsAssumed(*key)) to.push_back(std::move(found.mapped()));
+  }
+}
+
 // Beyond the limit of pods that are remembered, an Event comes with every condition.
 void StatusReporter::DecideOnWarning(PodNotice& notice, Time now) {
   if (notice.event) return;
@@ -197,7 +218,7 @@ void StatusReporter::DecideOnWarning(PodNotice& notice, Time now) {
   }
   const bool early = refused.warn_from > now;
   refused.notice = early && notice.warns ? std::optional(notice) : std::nullopt;
-  notice.warns = notice.warns && !early;
+  notice.warns = notice.warns && !early && !notice.only_remedy;
   if (refused.notice) warnings_.Add(key, refused.warn_from);
 }
 
@@ -222,11 +243,13 @@ void StatusReporter::AddDueWarnings(std::vector<PodNotice>& portion, Time now) {
 
 // Bindings and decisions come first, but remedies are searched at least at each remedies_due_.
 Time StatusReporter::WhenToExplain(Load load, Time now) const {
-  if (unexplained_.empty()) return Time::max();
-  return !load.scheduling && !load.binding ? now : remedies_due_;
+  const std::optional<Time> due = unexplained_.empty() ? refreshes_.NextDue() : now;
+  if (!due) return Time::max();
+  return !load.scheduling && !load.binding ? *due : std::max(*due, remedies_due_);
 }
 
-// Searches remedies for pending pods whose condition has none. Returns the conditions that change.
+// Searches remedies for pending pods whose condition has none, or one that may be out of date.
+// Returns the conditions that change.
 std::vector<PodNotice> StatusReporter::ExplainSome(Load load, Time now) {
   if (WhenToExplain(load, now) > now) return {};
   std::vector<PodNotice> some;
@@ -234,6 +257,7 @@ std::vector<PodNotice> StatusReporter::ExplainSome(Load load, Time now) {
     PodNotice next = std::move(unexplained_.extract(unexplained_.begin()).mapped());
     if (!engine_.IsAssumed(next.pod->Key())) some.push_back(std::move(next));
   }
+  TakeRefreshes(some, now);
   remedies_due_ = now + options_.busy_remedies_interval;
   std::vector<std::string> messages;
   messages.reserve(some.size());
@@ -241,11 +265,17 @@ std::vector<PodNotice> StatusReporter::ExplainSome(Load load, Time now) {
   AddRemedies(some);
   std::vector<PodNotice> explained;
   for (size_t i = 0; i < some.size(); ++i) {
-    if (some[i].explain) {
-      ExplainLater(std::move(some[i]));
-    } else if (some[i].message != messages[i]) {
-      explained.push_back(std::move(some[i]));
+    PodNotice& one = some[i];
+    if (one.explain) {
+      one.only_remedy ? RefreshLater(std::move(one), now - options_.refresh_remedies_after)
+                      : ExplainLater(std::move(one));
+      continue;
     }
+    const bool known =
+        one.only_remedy
+            ? reconcile::HasCondition(*one.pod, {"PodScheduled", "False", one.reason, one.message})
+            : one.message == messages[i];
+    if (!known) explained.push_back(std::move(one));
   }
   return explained;
 }

@@ -9,7 +9,9 @@
 // has is not written again. The Event FailedScheduling is a warning, so it follows only if the pod
 // is still refused after a time: most pods that need slices are refused until these are created,
 // within seconds. A refused pod's message gets a remedy (scheduling/explain.h), which is searched
-// while the scheduler has nothing else to do, so it may follow later.
+// while the scheduler has nothing else to do, so it may follow later. If the pod is refused again
+// in the same words, the remedy is searched again after a time, and written if it has changed,
+// without an Event.
 //
 // A failed write is retried with back-off. Events are best effort. Owned by one thread.
 #pragma once
@@ -43,6 +45,7 @@ struct PodNotice {
   bool explain = false;                       // a remedy is to be added to the message
   std::optional<kube::EventNote> event = {};  // set: only this Event is published
   int conflicts = 0;                          // conflicts when the condition was written
+  bool only_remedy = false;                   // new is only the remedy
   bool warns = false;                         // the condition comes with the Event FailedScheduling
 };
 
@@ -57,6 +60,7 @@ class StatusReporter {
     // Limit of pending conditions. Beyond it, the condition is written at the pod's next refusal.
     size_t max_pending;
     Duration warn_after;  // time from the first refusal to the first Event FailedScheduling
+    Duration refresh_remedies_after;  // time from a refusal in known words to a new search
   };
   // Other work of the scheduler, which takes precedence.
   struct Load {
@@ -92,6 +96,8 @@ class StatusReporter {
 
   void SetAsideEvent(const std::string& key, const std::string& successor, Time now);
   void ExplainLater(PodNotice notice);
+  void RefreshLater(PodNotice notice, Time now);
+  void TakeRefreshes(std::vector<PodNotice>& to, Time now);
   Time WhenToExplain(Load load, Time now) const;
   std::vector<PodNotice> ExplainSome(Load load, Time now);
   void AddRemedies(std::vector<PodNotice>& notices) const;
@@ -108,6 +114,9 @@ class StatusReporter {
   kube::WorkQueue queue_;                     // keys of notices_
   // By pod key; published, but without a remedy yet.
   std::map<std::string, PodNotice> unexplained_;
+  // By pod key; published with a remedy that may have changed since.
+  std::map<std::string, PodNotice> to_refresh_;
+  kube::WorkQueue refreshes_;               // keys of to_refresh_
   std::map<std::string, Refused> refused_;  // pending pods, by key
   kube::WorkQueue warnings_;                // keys of refused_
   Time remedies_due_{};

@@ -39,9 +39,12 @@ Status LeaderElector::Try(Client& client, Time now) {
     JsonObject spec = Spec(now);
     spec["acquireTime"] = MicroTime(now);
     spec["leaseTransitions"] = 0;
+    JsonObject metadata = Metadata();
+    metadata["namespace"] = options_.ns;
+    metadata["name"] = options_.name;
     const Json fresh = {{"apiVersion", "coordination.k8s.io/v1"},
                         {"kind", "Lease"},
-                        {"metadata", {{"namespace", options_.ns}, {"name", options_.name}}},
+                        {"metadata", std::move(metadata)},
                         {"spec", std::move(spec)}};
     lease = client.Create(kLeases, options_.ns, fresh);
     NOS_RETURN_IF_ERROR(lease.status());
@@ -64,7 +67,9 @@ Status LeaderElector::Take(Client& client, const Json& lease, Time now) {
     spec["acquireTime"] = MicroTime(now);
     spec["leaseTransitions"] = std::min<int64_t>(Whole(lease, "leaseTransitions") + 1, INT32_MAX);
   }
-  const Json patch = {{"metadata", {{"resourceVersion", version_}}}, {"spec", std::move(spec)}};
+  JsonObject metadata = Metadata();
+  metadata["resourceVersion"] = version_;
+  const Json patch = {{"metadata", std::move(metadata)}, {"spec", std::move(spec)}};
   const auto taken = client.Patch(kLeases, options_.ns, options_.name, PatchType::kMerge, patch);
   NOS_RETURN_IF_ERROR(taken.status());  // a conflict: another replica was faster
   renewed_ = now;
@@ -85,6 +90,15 @@ JsonObject LeaderElector::Spec(Time now) const {
           {"leaseDurationSeconds",
            std::chrono::duration_cast<std::chrono::seconds>(options_.lease).count()},
           {"renewTime", MicroTime(now)}};
+}
+
+JsonObject LeaderElector::Metadata() const {
+  JsonObject metadata;
+  if (!options_.annotations) return metadata;
+  JsonObject annotations;
+  for (const auto& [key, value] : options_.annotations()) annotations[key] = value;
+  metadata["annotations"] = std::move(annotations);
+  return metadata;
 }
 
 void LeaderElector::Release(Client& client) {

@@ -16,6 +16,7 @@
 #include "scheduling/gang_starts.h"
 #include "scheduling/quota_plugin.h"
 #include "scheduling/remedies.h"
+#include "scheduling/summary.h"
 
 namespace nos::scheduling {
 namespace {
@@ -242,6 +243,7 @@ Explanation ExplainTogether(const ExplainInput& input, const Together& together)
   }
   Explanation explanation = Explain(beside);
   explanation.pod = input.pod.Key();
+  explanation.demand = DemandText(input.pod);
   explanation.priority = input.pod.priority;
   const bool for_all = explanation.remedy_code == remedies::kRaiseQuota;
   if (refused.Key() != explanation.pod && !for_all) {

@@ -183,9 +183,8 @@ Remedy PartitionGpus(const Nearest& nearest, const std::vector<Explanation::Inst
                         "creates no {} for a pod of a DaemonSet",
                         nearest.node, InstancesText(instances))};
   }
-  std::string text = fmt::format(
-      "create {} on node {}: the partitioner does so, or nos scheduler if the pod names it",
-      InstancesText(instances), nearest.node);
+  std::string text = fmt::format("create {} on node {}: the partitioner does so",
+                                 InstancesText(instances), nearest.node);
   if (nearest.unreported) {
     text += fmt::format(
         ", when the node's agent has reported its GPUs; if that lasts, inspect the agent's pod on "
@@ -415,6 +414,30 @@ Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainI
   if (auto remedy = ForSlicesOf(nearest, input)) return *std::move(remedy);
   return {nearest.objections.empty() ? remedies::kFreeResources : remedies::kLiftConstraints,
           Changes(nearest.node, input).Text()};
+}
+
+std::vector<std::string> OtherRemedies(const Remedy& best, const Explanation& why,
+                                       const Liftable& liftable, const ExplainInput& input) {
+  const bool waits = best.code == remedies::kWaitForPods || best.code == remedies::kOptInNode ||
+                     best.code == remedies::kLiftConstraints ||
+                     best.code == remedies::kFreeResources;
+  if (!waits || why.in_use || !why.nearest || !why.gang.empty()) return {};
+  std::vector<std::string> others;
+  const auto add = [&](std::string text) {
+    if (text != best.text && std::ranges::find(others, text) == others.end()) {
+      others.push_back(std::move(text));
+    }
+  };
+  if (liftable.opt_in) add(liftable.opt_in->text);
+  const std::optional<Changes> lifted = Lifted(liftable, input);
+  if (lifted && lifted->Count() < SIZE_MAX && !lifted->Outcome().empty()) {
+    add(lifted->Text() + lifted->Outcome());
+  }
+  if (why.in_the_way) add(WaitFor(why, *why.in_the_way, input.reader).text);
+  if (why.in_the_way || best.code == remedies::kFreeResources) {
+    if (Remedy node = ForNoNode(input); node.code == remedies::kAddNode) add(std::move(node.text));
+  }
+  return others;
 }
 
 }  // namespace nos::scheduling

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "scheduling/explain.h"
 #include "scheduling/remedies.h"
@@ -25,5 +27,8 @@ SliceDemand DemandOf(const ExplainInput& input, Advertised advertised = Advertis
 bool HasUnservedShares(const ExplainInput& input);
 
 Remedy RemedyOf(const Explanation& why, const Liftable& liftable, const ExplainInput& input);
+// Further remedies for a pod that waits for room on some node.
+std::vector<std::string> OtherRemedies(const Remedy& best, const Explanation& why,
+                                       const Liftable& liftable, const ExplainInput& input);
 
 }  // namespace nos::scheduling

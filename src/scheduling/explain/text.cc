@@ -7,6 +7,7 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "scheduling/explain.h"
+#include "scheduling/summary.h"
 
 namespace nos::scheduling {
 namespace {
@@ -71,27 +72,6 @@ std::string VictimsText(const Victims& victims) {
                      Join(pods, ", "));
 }
 
-std::string Headline(const Explanation& why) {
-  if (!why.gate.empty()) return fmt::format("{} is not queued yet: {}", why.pod, why.gate);
-  if (!why.gang.empty() && why.quota.empty()) return why.pod + " waits for others";
-  if (why.being_partitioned) {
-    return fmt::format("{} waits for GPUs of node {} to be partitioned for it", why.pod,
-                       why.being_partitioned->node);
-  }
-  if (why.awaited || !why.awaits_agent.empty()) {
-    return fmt::format("{} waits for capacity that is being freed for it on node {}", why.pod,
-                       why.awaited ? why.awaited->node : why.awaits_agent);
-  }
-  if (!why.quota.empty()) return why.pod + " waits for its quota";
-  if (!why.place) {
-    return fmt::format("{} waits: {}/{} nodes are available", why.pod, why.diagnosis.feasible,
-                       why.diagnosis.nodes);
-  }
-  return fmt::format(
-      "{} fits on node {}{}", why.pod, why.place->node,
-      why.place->repartition.made.empty() ? " as it is" : ", whose GPUs are partitioned for it");
-}
-
 Json InstancesJson(const std::vector<Instance>& instances) {
   JsonArray out;
   for (const Instance& one : instances) {
@@ -154,7 +134,8 @@ std::string InstancesText(const std::vector<Instance>& instances) {
 }
 
 std::string ToText(const Explanation& why, size_t width) {
-  std::string out = Headline(why) + "\n";
+  const PodSummary summary = Summarize(FactsOf(why));
+  std::string out = summary.headline + "\n";
   const auto add = [&](const std::string& label, const std::string& text) {
     AddLines(out, label, text, width);
   };
@@ -193,6 +174,8 @@ std::string ToText(const Explanation& why, size_t width) {
                         : why.no_preemption);
   }
   add("remedy", why.remedy);
+  for (const std::string& other : why.other_remedies) add("or", other);
+  add("starts", summary.eta_reason);
   return out;
 }
 
@@ -235,6 +218,7 @@ Json ToJson(const Explanation& why) {
   if (why.in_the_way) out["inTheWay"] = VictimsJson(*why.in_the_way);
   out["remedy"] = why.remedy;
   out["remedyCode"] = why.remedy_code;
+  for (auto& [key, value] : ToJson(Summarize(FactsOf(why)))) out[key] = value;
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "telemetryserver/api/explanation.h"
 #include "telemetryserver/api/narrow.h"
 #include "telemetryserver/state/shares.h"
 
@@ -300,7 +301,8 @@ void AppendPod(const State& state, const Pod& pod, JsonText& json) {
   waits&& pod.estimate.at > 0 ? json.Number(pod.estimate.at) : json.Null();
   json.Key("estimate_by").Text(waits ? pod.estimate.by : std::string_view());
   const std::string_view message = FindString(pod.body, "message");
-  json.Key("why").Text(waits ? message : std::string_view());
+  json.Key("why").Text(waits ? message : std::string_view()).Key("explanation");
+  AppendExplanation(state, pod, json);
 }
 
 std::string PodsJson(const State& state, const Scope& scope, const PodQuery& query,
