@@ -48,8 +48,6 @@ inline constexpr std::string_view kOldPrefix = "n8s.nebuly.ai/";
 inline constexpr std::string_view kPartitioningLabel = "nos.nebuly.com/gpu-partitioning";
 inline constexpr std::string_view kSpecPlan = "nos.nebuly.com/spec-partitioning-plan";
 inline constexpr std::string_view kStatusPlan = "nos.nebuly.com/status-partitioning-plan";
-// Of the scheduler's Lease: the names of its profiles that partition GPUs, separated by commas.
-inline constexpr std::string_view kPartitioningProfiles = "nos.nebuly.com/partitioning-profiles";
 // Result of the acknowledged plan, written by the agent: reconcile/plan_result.h.
 inline constexpr std::string_view kPlanResult = "nos.nebuly.com/partitioning-result";
 inline constexpr std::string_view kProductLabel = "nvidia.com/gpu.product";

@@ -19,6 +19,9 @@ namespace nos::cmd {
 
 // Name of the first profile if the file gives none and the file is for nos scheduler.
 inline constexpr std::string_view kOurScheduler = "nos-scheduler";
+// Annotation of the scheduler's Lease: the names of its profiles that partition GPUs, separated by
+// commas.
+inline constexpr std::string_view kPartitioningProfiles = "nos.nebuly.com/partitioning-profiles";
 
 struct SchedulerFile {
   scheduling::Configuration configuration;

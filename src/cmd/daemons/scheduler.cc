@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "cluster/annotations.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
@@ -64,7 +63,7 @@ class PublishedProfiles {
   }
   std::map<std::string, std::string> Annotations() const {
     const std::scoped_lock lock(mutex_);
-    return {{std::string(cluster::kPartitioningProfiles), names_}};
+    return {{std::string(kPartitioningProfiles), names_}};
   }
 
  private:

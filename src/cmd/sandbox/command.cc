@@ -16,12 +16,12 @@
 
 #include "base/table.h"
 #include "base/text.h"
-#include "cluster/annotations.h"
 #include "cluster/device_interface.h"
 #include "cmd/catalogue_flag.h"
 #include "cmd/cli/kubeconfig_file.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
+#include "cmd/daemon/scheduler_file.h"
 #include "cmd/sandbox/model.h"
 #include "cmd/sandbox/telemetry.h"
 #include "cmd/sandbox_view.h"
@@ -345,7 +345,7 @@ Status PublishScheduler(kube::Client& client, scheduling::PartitionedBy by) {
       {"metadata",
        {{"namespace", "nos-system"},
         {"name", "nos-scheduler"},
-        {"annotations", {{cluster::kPartitioningProfiles, partitions ? "nos-scheduler" : ""}}}}},
+        {"annotations", {{kPartitioningProfiles, partitions ? "nos-scheduler" : ""}}}}},
       {"spec", {{"holderIdentity", "sandbox"}}}};
   return client.Create(kube::kLeases, "nos-system", lease).status();
 }

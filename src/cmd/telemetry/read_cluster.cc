@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "cluster/annotations.h"
 #include "cluster/node_template.h"
 #include "cmd/command.h"
+#include "cmd/daemon/scheduler_file.h"
 #include "controllers/pool_standing.h"
 #include "dra/context.h"
 #include "kube/connection.h"
@@ -129,7 +129,7 @@ std::optional<std::set<std::string, std::less<>>> ReadPartitioningProfiles(kube:
   if (!leases.ok()) return std::nullopt;
   std::optional<std::set<std::string, std::less<>>> profiles;
   for (const Json& lease : leases->items) {
-    const Json* names = Find(lease, "metadata", "annotations", cluster::kPartitioningProfiles);
+    const Json* names = Find(lease, "metadata", "annotations", kPartitioningProfiles);
     if (names == nullptr || !names->is_string()) continue;
     if (!profiles) profiles.emplace();
     for (const std::string_view name : Split(View(names->get_string()), ',')) {
