@@ -23,7 +23,10 @@ struct HealthCondition {
     kLost,         // the GPU does not answer; cleared when it answers again
     kUnwatched,    // its errors are not monitored; the GPU itself may be fine
     kMps,          // in MPS mode without a control daemon (device/sharing/mps_daemon.h)
+    kHangs,        // a call to the driver for it has not returned in time (device/bounded_gpus.h)
+    kDriverHangs,  // a call that concerns no single GPU has not; `gpu` is kNoGpu
   };
+  static constexpr int kNoGpu = -1;
   Kind kind = Kind::kXid;
   int gpu = 0;  // GpuInfo::index
   // The driver's GpuInstance::id (device/mig_parts.h); empty: the whole GPU.
@@ -31,11 +34,11 @@ struct HealthCondition {
   uint64_t xid = 0;       // kXid
   std::string message{};  // for operators: the problem and what to do
 
-  // "Xid79", "MemoryError", "GpuLost", "HealthNotWatched", "MpsNotServed": for conditions and
-  // metrics.
+  // "Xid79", "MemoryError", "GpuLost", "HealthNotWatched", "MpsNotServed", "GpuHangs",
+  // "DriverHangs": for conditions and metrics.
   std::string Reason() const;
   // True if its devices must not be allocated any more.
-  bool Disables() const { return kind != Kind::kUnwatched; }
+  bool Disables() const { return kind != Kind::kUnwatched && kind != Kind::kDriverHangs; }
   friend bool operator==(const HealthCondition&, const HealthCondition&) = default;
 };
 

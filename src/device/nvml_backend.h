@@ -5,7 +5,8 @@
 // (NVIDIA/libcudacxx issue 224, NVIDIA/go-nvml issue 146). If the driver has ended a session, the
 // next call opens a new one.
 //
-// For one owner thread, like every Backend. NVML calls block; if a driver hangs, the caller hangs.
+// For one owner thread, like every Backend. NVML calls block; if a driver hangs, the caller hangs:
+// device/nvml_gpus.h limits that.
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,7 @@
 
 #include "device/backend.h"
 #include "device/backend/gpu_reset.h"
+#include "device/backend/last_known.h"
 #include "device/health.h"
 #include "device/nvml/library.h"
 #include "device/nvml/meter.h"
@@ -26,16 +28,23 @@
 
 namespace nos::device {
 
+// The part of the driver that a backend is for.
+struct NvmlScope {
+  std::optional<int> only{};              // the only GPU that it lists; empty: all
+  std::atomic<bool>* outdated = nullptr;  // set as NvmlBackend::outdated; may be null
+};
+
 class NvmlBackend final : public Backend {
  public:
   // `events` may be null. It is suspended while a GPU changes its mode (it would hold the GPU), and
   // notified of destroyed instances. All must outlive this.
   NvmlBackend(const NvmlLibrary& library, const gpu::Catalogue& catalogue,
-              NvmlEvents* events = nullptr, GpuResetOptions reset = {})
+              NvmlEvents* events = nullptr, GpuResetOptions reset = {}, NvmlScope scope = {})
       : library_(library),
         catalogue_(catalogue),
         events_(events),
         reset_(std::move(reset)),
+        scope_(scope),
         session_(library),
         meter_(library) {}
 
@@ -62,6 +71,8 @@ class NvmlBackend final : public Backend {
   std::string DriverVersion();
   // The latest CUDA version that the driver supports: "13.0"; "" if it does not report it.
   std::string CudaVersion();
+  // Keeps no GPU open until the next call.
+  void EndSession();
   const NvmlLibrary& library() const { return library_; }
   // True once the kernel module is of another version than the library: the driver was replaced,
   // and only a process that loads the new library can use it. From any thread.
@@ -76,7 +87,7 @@ class NvmlBackend final : public Backend {
   const nvml::Functions& call() const { return library_.call(); }
   Status Check(nvml::Return code, std::string_view call);
   Status OpenSession();
-  void ForgetMoved(std::vector<GpuInfo>& infos);
+  void NoteVersion(nvml::Return code);
   Result<nvml::Device> Reach(int gpu);
   Result<GpuInfo> ReadGpu(int gpu);
   Status ReadMigMode(nvml::Device device, GpuInfo& info);
@@ -94,12 +105,13 @@ class NvmlBackend final : public Backend {
   const gpu::Catalogue& catalogue_;
   NvmlEvents* events_;
   GpuResetOptions reset_;
+  NvmlScope scope_;
   NvmlSession session_;
   NvmlMeter meter_;  // after the session, which it needs
   std::atomic<bool> outdated_ = false;
-  bool session_ended_ = false;             // the driver ended it, or it must be reopened
-  bool some_failed_ = false;               // a GPU did not answer the last ListGpus
-  std::map<int, GpuInfo> known_;           // by index: last known values
+  bool session_ended_ = false;  // the driver ended it, or it must be reopened
+  bool some_failed_ = false;    // a GPU did not answer the last ListGpus
+  LastKnownGpus known_;
   std::map<int, KnownProfiles> profiles_;  // constant while a MIG mode lasts (nvml.h)
 };
 

@@ -38,6 +38,8 @@ struct NvmlEventOptions {
   // NVIDIA/k8s-device-plugin ignores (issue 1340: 13, 31, 43, 45, 68, 109), and 94, a contained
   // memory error, for which NVIDIA's Xid catalogue advises to restart the application.
   std::set<uint64_t> harmless_xids{13, 31, 43, 45, 68, 94, 109};
+  // The only GPU to watch, by index; empty: all.
+  std::optional<int> only{};
   // Called for every Xid, harmless ones too, on the watcher's thread. May be empty.
   std::function<void(int gpu, uint64_t xid, std::string message)> on_xid{};
 };

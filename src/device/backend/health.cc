@@ -27,6 +27,10 @@ std::string HealthCondition::Reason() const {
       return "HealthNotWatched";
     case HealthCondition::Kind::kMps:
       return "MpsNotServed";
+    case Kind::kHangs:
+      return "GpuHangs";
+    case Kind::kDriverHangs:
+      return "DriverHangs";
   }
   return "Unknown";
 }

@@ -57,7 +57,7 @@ Status NvmlBackend::Check(nvml::Return code, std::string_view name) {
       code == nvml::kLibRmVersionMismatch) {
     session_ended_ = true;
   }
-  outdated_ = outdated_ || code == nvml::kLibRmVersionMismatch;
+  NoteVersion(code);
   return ToStatus(code, name);
 }
 
@@ -69,8 +69,20 @@ Status NvmlBackend::OpenSession() {
   }
   nvml::Return code{};
   Status opened = session_.Open(&code);
-  outdated_ = outdated_ || code == nvml::kLibRmVersionMismatch;
+  NoteVersion(code);
   return opened;
+}
+
+void NvmlBackend::NoteVersion(nvml::Return code) {
+  if (code != nvml::kLibRmVersionMismatch) return;
+  outdated_ = true;
+  if (scope_.outdated != nullptr) *scope_.outdated = true;
+}
+
+void NvmlBackend::EndSession() {
+  meter_.Forget();
+  session_.Close();
+  session_ended_ = true;  // everything read before may be stale
 }
 
 Result<nvml::Device> NvmlBackend::Reach(int gpu) {
@@ -89,39 +101,12 @@ Result<std::vector<GpuInfo>> NvmlBackend::ListGpus() {
   unsigned count = 0;
   NOS_RETURN_IF_ERROR(Check(call().nvmlDeviceGetCount_v2(&count), "nvmlDeviceGetCount_v2"));
   if (count > kMaxGpus) return Internal(fmt::format("the driver says there are {} GPUs", count));
-  known_.erase(known_.lower_bound(static_cast<int>(count)), known_.end());
-  std::vector<GpuInfo> infos;
-  for (int gpu = 0; gpu < static_cast<int>(count); ++gpu) {
-    Result<GpuInfo> info = ReadGpu(gpu);
-    if (info.ok()) {
-      known_[gpu] = *info;
-    } else {
-      known_[gpu].index = gpu;
-    }
-    infos.push_back(known_[gpu]);
-    if (info.ok()) continue;
-    infos.back().problem = info.status().message();
-    some_failed_ = true;
+  std::map<int, Result<GpuInfo>> read;
+  for (int gpu = scope_.only.value_or(0); gpu < static_cast<int>(count); ++gpu) {
+    some_failed_ |= !read.emplace(gpu, ReadGpu(gpu)).first->second.ok();
+    if (scope_.only) break;
   }
-  ForgetMoved(infos);
-  return infos;
-}
-
-// The GPU last known at this index may have moved to another index, so nothing is known of the GPU
-// here now.
-void NvmlBackend::ForgetMoved(std::vector<GpuInfo>& infos) {
-  for (GpuInfo& info : infos) {
-    const bool moved =
-        !info.problem.empty() && std::ranges::any_of(infos, [&](const GpuInfo& other) {
-          return other.problem.empty() && other.uuid == info.uuid;
-        });
-    if (!moved) continue;
-    GpuInfo unknown;
-    unknown.index = info.index;
-    known_[info.index] = unknown;
-    unknown.problem = std::move(info.problem);
-    info = std::move(unknown);
-  }
+  return known_.Complete(read);
 }
 
 Result<GpuInfo> NvmlBackend::ReadGpu(int gpu) {
@@ -345,9 +330,7 @@ Status NvmlBackend::TakeBackMig(int gpu, bool enabled) {
 Status NvmlBackend::ResetGpu(int gpu) {
   NOS_ASSIGN(const GpuInfo info, ReadGpu(gpu));
   const NvmlEvents::Suspended quiet(events_);
-  meter_.Forget();
-  session_.Close();
-  session_ended_ = true;  // everything read before the reset is stale
+  EndSession();
   NOS_RETURN_IF_ERROR(device::ResetGpu(reset_, info.uuid).Within(fmt::format("GPU {}", gpu)));
   if (events_ != nullptr) events_->board().ClearGpu(gpu);
   NOS_ASSIGN(const GpuInfo now, ReadGpu(gpu));

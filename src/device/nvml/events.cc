@@ -135,7 +135,9 @@ Status NvmlEvents::Arm() {
   NOS_RETURN_IF_ERROR(
       ToStatus(library_.call().nvmlDeviceGetCount_v2(&count), "nvmlDeviceGetCount_v2"));
   lost_.clear();
-  for (unsigned gpu = 0; gpu < std::min(count, kMaxGpus); ++gpu) WatchGpu(static_cast<int>(gpu));
+  for (int gpu = 0; gpu < static_cast<int>(std::min(count, kMaxGpus)); ++gpu) {
+    if (!options_.only || gpu == *options_.only) WatchGpu(gpu);
+  }
   next_probe_ = Clock::now() + options_.probe;
   return Status::Ok();
 }
