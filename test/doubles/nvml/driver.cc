@@ -1,16 +1,14 @@
 #include "driver.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/file.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -57,6 +55,43 @@ nvml::Return Answer(State& state, int gpu, const std::optional<Fault>& fault, co
   return static_cast<nvml::Return>(fault->error);
 }
 
+Hang* HangOf(State& state, int gpu) {
+  if (gpu < 0) return &state.hang;
+  return gpu < static_cast<int>(state.gpus.size()) ? &state.gpus[static_cast<size_t>(gpu)].hang
+                                                   : nullptr;
+}
+
+bool Hangs(State& state, std::string_view call, int gpu) {
+  const Hang* hang = HangOf(state, gpu);
+  return hang != nullptr && std::ranges::any_of(hang->calls, [&](const std::string& listed) {
+           return listed == "*" || listed == call;
+         });
+}
+
+// Changes the number of calls that hang. An unreadable file hangs none.
+void CountHanging(int gpu, int change) {
+  const StateFile file(StatePath());
+  const Result<Json> json = file.Read();
+  if (!json.ok()) return;
+  Result<State> state = ReadState(*json);
+  if (!state.ok()) return;
+  if (Hang* hang = HangOf(*state, gpu)) hang->hanging += change;
+  (void)file.Write(WriteState(*state));
+}
+
+// Returns when the file does not say any more that the call hangs.
+void HangUntilReleased(std::string_view call, int gpu) {
+  CountHanging(gpu, +1);
+  const auto released = [&] {
+    const Result<Json> json = StateFile(StatePath()).Read();
+    Result<State> state = json.ok() ? ReadState(*json) : json.status();
+    return !state.ok() || !Hangs(*state, call, gpu);
+  };
+  while (!WaitForFile(StatePath(), std::chrono::hours(1), released)) {
+  }
+  CountHanging(gpu, -1);
+}
+
 }  // namespace
 
 void* ToHandle(Handle kind, const Name& name) {
@@ -79,6 +114,7 @@ nvml::Return Run(std::string_view call, int gpu, const Body& body) {
   int64_t latency = 0;
   std::optional<Fault> fault;
   nvml::Return answer = nvml::kUnknown;
+  bool hangs = false;
   {
     const StateFile file(StatePath());
     const Result<Json> before = file.Read();
@@ -89,18 +125,23 @@ nvml::Return Run(std::string_view call, int gpu, const Body& body) {
                    state.status().message().c_str());
       return nvml::kUnknown;
     }
+    hangs = Hangs(*state, call, gpu);
     if (const auto slow = state->latency_ms.find(std::string(call));
         slow != state->latency_ms.end()) {
       latency = slow->second;
     }
-    fault = Strike(*state, call, gpu);
+    if (!hangs) fault = Strike(*state, call, gpu);
     const bool dies = fault && fault->effect == Fault::Effect::kExit;
-    if (!dies) answer = Answer(*state, gpu, fault, body);
+    if (!dies && !hangs) answer = Answer(*state, gpu, fault, body);
     const Json after = WriteState(*state);
     // Compared as texts, because a parsed number and a newly written one differ in kind.
     const bool changed = WriteJson(after) != WriteJson(*before);
     if (changed && !file.Write(after).ok()) return nvml::kUnknown;
     if (dies) _exit(137);
+  }
+  if (hangs) {
+    HangUntilReleased(call, gpu);
+    return Run(call, gpu, body);
   }
   if (latency > 0) std::this_thread::sleep_for(std::chrono::milliseconds(latency));
   return answer;
@@ -166,22 +207,11 @@ nvml::Return Initialise(int change) {
 
 nvml::Return WaitForChange(std::chrono::milliseconds timeout,
                            const std::function<nvml::Return()>& poll_state) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + timeout;
-  const int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-  const std::filesystem::path folder = std::filesystem::path(StatePath()).parent_path();
-  inotify_add_watch(watch, folder.empty() ? "." : folder.c_str(), IN_MOVED_TO);
-  nvml::Return code = poll_state();
-  while (code == nvml::kTimeout && Clock::now() < end) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
-    pollfd ready{watch, POLLIN, 0};
-    poll(&ready, 1, static_cast<int>(left.count()) + 1);
-    char drained[4096];
-    while (read(watch, drained, sizeof drained) > 0) {
-    }
+  nvml::Return code = nvml::kTimeout;
+  WaitForFile(StatePath(), timeout, [&] {
     code = poll_state();
-  }
-  close(watch);
+    return code != nvml::kTimeout;
+  });
   return code;
 }
 

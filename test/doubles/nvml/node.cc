@@ -67,6 +67,26 @@ void NvmlNode::ClearFaults() const {
   Edit([](Json& state) { state.as_object()["faults"] = JsonArray{}; });
 }
 
+void NvmlNode::Hang(int gpu, const std::vector<std::string>& calls) const {
+  JsonArray names;
+  for (const std::string& call : calls) names.push_back(Json(call));
+  Edit([&](Json& state) {
+    Json& of = gpu < 0 ? state : state.at("gpus").as_array().at(static_cast<size_t>(gpu));
+    of.as_object()["hangs"] = std::move(names);
+  });
+}
+
+void NvmlNode::AwaitHanging(int gpu) const {
+  const auto hangs = [&] {
+    const Json state = Read();
+    const Json& of = gpu < 0 ? state : state.at("gpus").as_array().at(static_cast<size_t>(gpu));
+    const JsonObject& json = of.as_object();
+    return json.contains("hanging") && json.at("hanging").to_number<int64_t>() > 0;
+  };
+  while (!WaitForFile(path_, std::chrono::hours(1), hangs)) {
+  }
+}
+
 std::vector<std::string> NvmlNode::Layout(int gpu) const {
   const Json state = Read();
   std::vector<std::pair<int64_t, std::string>> found;

@@ -34,6 +34,12 @@ class NvmlNode {
   void Fault(const JsonObject& fault) const;
   void Event(const JsonObject& event) const;
   void ClearFaults() const;
+  // From now on calls of these functions ("*": all) for the GPU do not return; -1: calls that
+  // concern no GPU. They take effect when they are released.
+  void Hang(int gpu, const std::vector<std::string>& calls) const;
+  void Release(int gpu) const { Hang(gpu, {}); }
+  // Waits for a call that hangs.
+  void AwaitHanging(int gpu) const;
   // {"1g.5gb@0", "3g.20gb@4!"}: by start; "!" marks an instance without a compute instance.
   std::vector<std::string> Layout(int gpu) const;
   // Restarts the node: instances and compute modes vanish, lost GPUs are back, and MIG mode is the

@@ -79,6 +79,22 @@ Json WriteProcesses(const std::vector<Process>& processes) {
   return json;
 }
 
+Hang ReadHang(const Json& json) {
+  Hang hang;
+  for (const Json& call : List(json, "hangs")) {
+    if (call.is_string()) hang.calls.emplace_back(std::string_view(call.get_string()));
+  }
+  hang.hanging = static_cast<int>(Number(json, "hanging", 0));
+  return hang;
+}
+
+void WriteHang(const Hang& hang, JsonObject& json) {
+  JsonArray calls;
+  for (const std::string& call : hang.calls) calls.push_back(Json(call));
+  json["hangs"] = std::move(calls);
+  json["hanging"] = hang.hanging;
+}
+
 Result<Instance> ReadInstance(const Json& json, const gpu::Model& model) {
   Instance instance;
   instance.id = static_cast<unsigned>(Number(json, "id", 0));
@@ -126,6 +142,7 @@ Result<Gpu> ReadGpu(const Json& json, const std::string& node, size_t index) {
   }
   gpu.readings = ReadValues(json);
   gpu.processes = ReadProcesses(json);
+  gpu.hang = ReadHang(json);
   return gpu;
 }
 
@@ -168,22 +185,24 @@ Json WriteGpu(const Gpu& gpu) {
   for (const Instance& instance : gpu.instances) {
     instances.push_back(WriteInstance(instance, *gpu.model));
   }
-  return JsonObject{{"model", gpu.model == nullptr ? "" : gpu.model->name()},
-                    {"product", gpu.product},
-                    {"uuid", gpu.uuid},
-                    {"pciDeviceId", gpu.pci_device_id},
-                    {"memoryMiB", gpu.memory_mib},
-                    {"mig", gpu.mig},
-                    {"migPending", gpu.mig_pending},
-                    {"computeMode", gpu.compute_mode},
-                    {"lost", gpu.lost},
-                    {"inUse", gpu.in_use},
-                    {"noReset", gpu.no_reset},
-                    {"parentHandles", gpu.parent_handles},
-                    {"renames", std::move(renames)},
-                    {"instances", std::move(instances)},
-                    {"readings", WriteValues(gpu.readings)},
-                    {"processes", WriteProcesses(gpu.processes)}};
+  JsonObject json{{"model", gpu.model == nullptr ? "" : gpu.model->name()},
+                  {"product", gpu.product},
+                  {"uuid", gpu.uuid},
+                  {"pciDeviceId", gpu.pci_device_id},
+                  {"memoryMiB", gpu.memory_mib},
+                  {"mig", gpu.mig},
+                  {"migPending", gpu.mig_pending},
+                  {"computeMode", gpu.compute_mode},
+                  {"lost", gpu.lost},
+                  {"inUse", gpu.in_use},
+                  {"noReset", gpu.no_reset},
+                  {"parentHandles", gpu.parent_handles},
+                  {"renames", std::move(renames)},
+                  {"instances", std::move(instances)},
+                  {"readings", WriteValues(gpu.readings)},
+                  {"processes", WriteProcesses(gpu.processes)}};
+  WriteHang(gpu.hang, json);
+  return json;
 }
 
 Json WriteFault(const Fault& fault) {
@@ -224,6 +243,7 @@ Result<State> ReadState(const Json& json) {
                             static_cast<unsigned>(Number(entry, "instance", 0xFFFFFFFF)),
                             static_cast<unsigned>(Number(entry, "compute", 0xFFFFFFFF))});
   }
+  state.hang = ReadHang(json);
   return state;
 }
 
@@ -240,10 +260,12 @@ Json WriteState(const State& state) {
                                 {"instance", event.instance},
                                 {"compute", event.compute}});
   }
-  return JsonObject{{"node", state.node},         {"driver", state.driver},
-                    {"root", state.root},         {"latencyMs", std::move(latency)},
-                    {"gpus", std::move(gpus)},    {"faults", std::move(faults)},
-                    {"events", std::move(events)}};
+  JsonObject json{{"node", state.node},         {"driver", state.driver},
+                  {"root", state.root},         {"latencyMs", std::move(latency)},
+                  {"gpus", std::move(gpus)},    {"faults", std::move(faults)},
+                  {"events", std::move(events)}};
+  WriteHang(state.hang, json);
+  return json;
 }
 
 }  // namespace nos::nvml_double

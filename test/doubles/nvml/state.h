@@ -24,6 +24,12 @@ struct Process {
   unsigned instance = 0xFFFFFFFF;
 };
 
+// Calls that do not return while their function is in the list.
+struct Hang {
+  std::vector<std::string> calls;  // "*": all
+  int hanging = 0;                 // number of calls that are in it now
+};
+
 struct ComputeInstance {
   unsigned id = 0, profile = 0, slices = 0;
   bool in_use = false;  // a process runs on it
@@ -51,6 +57,7 @@ struct Gpu {
   std::vector<Instance> instances;
   Values readings;
   std::vector<Process> processes;
+  Hang hang;
 };
 
 struct Fault {
@@ -78,6 +85,7 @@ struct State {
   std::vector<Gpu> gpus;
   std::vector<Fault> faults;
   std::vector<Event> events;
+  Hang hang;  // of calls that concern no GPU
 };
 
 // Error: kInvalid with the reason. All or nothing, because an error is the test's mistake.

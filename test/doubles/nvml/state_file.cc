@@ -1,10 +1,13 @@
 #include "state_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -12,6 +15,27 @@
 namespace nos::nvml_double {
 
 std::string SessionsPath(const std::string& state_path) { return state_path + ".sessions"; }
+
+bool WaitForFile(const std::string& path, std::chrono::milliseconds timeout,
+                 const std::function<bool()>& done) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + timeout;
+  const int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  inotify_add_watch(watch, folder.empty() ? "." : folder.c_str(), IN_MOVED_TO);
+  bool is_done = done();
+  while (!is_done && Clock::now() < end) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    pollfd ready{watch, POLLIN, 0};
+    poll(&ready, 1, static_cast<int>(left.count()) + 1);
+    char drained[4096];
+    while (read(watch, drained, sizeof drained) > 0) {
+    }
+    is_done = done();
+  }
+  close(watch);
+  return is_done;
+}
 
 StateFile::StateFile(std::string path)
     : path_(std::move(path)),

@@ -2,6 +2,8 @@
 // replaced atomically, so that readers never see half of it.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <string>
 
 #include "base/status.h"
@@ -11,6 +13,11 @@ namespace nos::nvml_double {
 
 // Each process with a session holds a shared lock (flock) on this file, i.e. keeps the GPUs open.
 std::string SessionsPath(const std::string& state_path);
+
+// Waits until `done` returns true, which it asks at once and whenever the file is replaced. False:
+// the time is up.
+bool WaitForFile(const std::string& path, std::chrono::milliseconds timeout,
+                 const std::function<bool()>& done);
 
 // Holds the lock (flock on "<path>.lock") during its lifetime.
 class StateFile {
