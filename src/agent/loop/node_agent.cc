@@ -77,7 +77,11 @@ reconcile::ReconcileResult Agent::Reconcile(const std::string&, const reconcile:
   if (node == nullptr) return ReconcileResult::Again(config_.poll);
   const Time now = clock.Now();
   Result<ObservedState> round = Assess(node, *view.pods.Snapshot(), now);
-  if (!round.ok()) return ReconcileResult::Failed(round.status());
+  if (!round.ok()) {
+    // The health says why, if the driver does not answer.
+    (void)reporter_.WriteHealth(*node, client, now);
+    return ReconcileResult::Failed(round.status());
+  }
   // 2. Offer devices before allocatable counts them: the kubelet rejects pods whose devices it does
   //    not know yet. Instances to destroy that are drained leave the offer here.
   const bool withdraws = offer_.Withdraws();

@@ -49,8 +49,11 @@ Status StatusReporter::WriteHealth(const cluster::Node& node, kube::Client& clie
   std::string reason = "Healthy", message;
   for (const device::HealthCondition& condition : health_->Conditions()) {
     if (message.empty()) reason = condition.Reason();
-    message +=
-        fmt::format("{}GPU {}: {}", message.empty() ? "" : "; ", condition.gpu, condition.message);
+    if (!message.empty()) message += "; ";
+    if (condition.gpu != device::HealthCondition::kNoGpu) {
+      message += fmt::format("GPU {}: ", condition.gpu);
+    }
+    message += condition.message;
   }
   const bool healthy = message.empty();
   const reconcile::WantedCondition wanted{std::string(kGpusHealthy), healthy ? "True" : "False",
@@ -169,7 +172,9 @@ void StatusReporter::Measure(const NodeDevices& devices) const {
   if (health_ == nullptr) return;
   std::map<MetricLabels, double> conditions;
   for (const device::HealthCondition& condition : health_->Conditions()) {
-    conditions[{{"gpu", std::to_string(condition.gpu)}, {"reason", condition.Reason()}}] = 1;
+    const bool one = condition.gpu != device::HealthCondition::kNoGpu;
+    conditions[{{"gpu", one ? std::to_string(condition.gpu) : ""},
+                {"reason", condition.Reason()}}] = 1;
   }
   metrics_->SetAll(kGpuConditions, {conditions.begin(), conditions.end()});
 }

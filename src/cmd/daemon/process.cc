@@ -153,6 +153,11 @@ void LoopReport::Turn(const reconcile::Runner& runner) {
   work_ = work;
 }
 
+void LoopReport::Wait() {
+  const std::scoped_lock lock(mutex_);
+  turned_ = clock_.Now();
+}
+
 Status LoopReport::Alive() const {
   const std::scoped_lock lock(mutex_);
   const Duration age = clock_.Now() - turned_;

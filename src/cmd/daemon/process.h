@@ -64,6 +64,8 @@ class LoopReport {
  public:
   // Called after each iteration of the loop.
   void Turn(const reconcile::Runner& runner);
+  // The loop is waiting for something that has a limit: its iteration counts as begun now.
+  void Wait();
   // OK if an iteration ended recently: only a restart can fix a loop that hangs.
   Status Alive() const;
   // OK once the caches have been read from the API server.

@@ -18,9 +18,11 @@
 #include "cmd/commands.h"
 #include "cmd/daemon/outside_events.h"
 #include "cmd/daemon/process.h"
+#include "cmd/daemons/agent_driver.h"
 #include "cmd/daemons/agent_telemetry.h"
 #include "codec/json.h"
 #include "device/describe.h"
+#include "device/nvml_gpus.h"
 #include "device/shared_backend.h"
 #include "kube/metered_transport.h"
 #include "kubelet/pod_cgroups.h"
@@ -106,10 +108,10 @@ Result<std::unique_ptr<device::NvmlLibrary>> OpenLibrary(const AgentFlags& flags
   return OpenNvml(flags.library.empty() ? config.library : flags.library, config.host);
 }
 
-void StartOrWarn(device::NvmlEvents& watcher) {
-  if (const Status started = watcher.Start(); !started.ok()) {
-    Log(LogLevel::kWarn, "failed to monitor health of GPUs", {{"error", started.message()}});
-  }
+void WarnOfUnwatched(const device::NvmlLibrary& library) {
+  if (library.Has(device::nvml::Feature::kHealthEvents)) return;
+  Log(LogLevel::kWarn, "failed to monitor health of GPUs",
+      {{"error", "this driver's NVML has no events: errors of GPUs go unnoticed"}});
 }
 
 // The plugin serves until no pod that is bound to the node needs it any more.
@@ -129,7 +131,7 @@ void Leave(agent::Agent& agent, reconcile::Runner& runner, kube::Transport& tran
 
 // An error ends the process: without its plugin the kubelet allocates none of the devices, and the
 // next start finds the libraries of the new driver.
-Status CheckLibrary(const device::NvmlBackend& nvml) {
+Status CheckLibrary(const device::NvmlGpus& nvml) {
   if (!nvml.outdated()) return Status::Ok();
   return {Code::kUnavailable,
           "the driver was replaced: this process has the library of the former one and ends, to "
@@ -207,18 +209,30 @@ device::NvmlEventOptions KeepIn(XidLog& xids) {
   return options;
 }
 
-// Makes backends of their own for queues that must not wait for each other.
-std::function<std::unique_ptr<device::Backend>()> NvmlBackends(device::NvmlLibrary& library,
-                                                               const gpu::Catalogue& catalogue,
-                                                               device::NvmlEvents& watcher) {
-  return [&] { return std::make_unique<device::NvmlBackend>(library, catalogue, &watcher); };
-}
-
-std::vector<Check> ChecksOf(const LoopReport& report) {
+std::vector<Check> ChecksOf(const LoopReport& report, const AgentDriver& driver) {
   return {{"loop", [&] { return report.Alive(); }, true},
           {"caches", [&] { return report.Synced(); }},
-          {"devices", [&] { return report.Works(); }}};
+          {"devices", [&] {
+             const Status answers = driver.Answers();
+             return answers.ok() ? report.Works() : answers;
+           }}};
 }
+
+// A driver that does not answer may do so later. One that is not usable ends the process early.
+Status ReadFirst(device::Backend& backend) {
+  const Status read = backend.ListGpus().status();
+  return read.code() == Code::kDeadline ? Status::Ok() : read;
+}
+
+class UseUntilEnd {
+ public:
+  UseUntilEnd(StopNotice& stop, device::BoundedGpus& gpus) : stop_(stop) { stop_.Use(&gpus); }
+  ~UseUntilEnd() { stop_.Use(nullptr); }
+  UseUntilEnd(const UseUntilEnd&) = delete;
+
+ private:
+  StopNotice& stop_;
+};
 
 // REQUIRES: the node's name is known.
 Status RunAgent(const AgentFlags& flags, Config& config) {
@@ -231,7 +245,11 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
              kube::LoadConnection(flags.daemon.kubeconfig, flags.daemon.context));
   const SystemClock clock;
   WakeSignal bell, claims_bell;
-  OutsideEvents events({}, [&] { bell.Ring(); });
+  StopNotice stop;
+  OutsideEvents events({}, [&] {
+    if (events.StopAsked()) stop.Give();
+    bell.Ring();
+  });
   Metrics metrics;
   Announce("agent", metrics);
 
@@ -245,15 +263,20 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   XidLog xids;
   // Modes end before the health to which their daemons report.
   const agent::SharingModes modes = std::move(config.modes);
-  device::NvmlEvents watcher(*library, health, KeepIn(xids));
-  StartOrWarn(watcher);
-  device::NvmlBackend nvml(*library, catalogue, &watcher, {settings.reset_program});
+  WarnOfUnwatched(*library);
+  const auto nvml = std::make_shared<device::NvmlGpus>(
+      *library, catalogue, health, KeepIn(xids),
+      device::GpuResetOptions{.program = settings.reset_program});
+  // The loop waits for the driver at most as long as one of its calls may take.
+  LoopReport report;
+  AgentDriver driver(nvml, health, {.changed = [&] { report.Wait(); }});
+  const UseUntilEnd use(stop, driver.gpus());
   config.pod_resources.mps_shares = strategy.traits().shares;
   kubelet::PodResourcesClient pod_resources(config.pod_resources);
-  const auto stack =
-      agent::StackBackends(modes, nvml, {catalogue, strategy, pod_resources, health, look});
+  const auto stack = agent::StackBackends(modes, driver.gpus(),
+                                          {catalogue, strategy, pod_resources, health, look});
   device::SharedBackend backend(*stack.back());
-  NOS_RETURN_IF_ERROR(backend.ListGpus().status());
+  NOS_RETURN_IF_ERROR(ReadFirst(backend));
   // 3. Connect to the API server and start the device plugin, which needs the backends.
   kube::HttpTransport http(connection, HttpOptionsOf(config.daemon));
   kube::MeteredTransport metered(http, metrics);
@@ -262,7 +285,9 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
 
   agent::ClaimServiceCollaborators collaborators{metered, catalogue, pod_resources};
   collaborators.gpus = [&] { return backend.ListGpus(); };
-  collaborators.make_backend = NvmlBackends(*library, catalogue, watcher);
+  collaborators.make_backend = [&] {
+    return std::make_unique<device::ForwardingBackend>(driver.gpus());
+  };
   collaborators.health = &health;
   collaborators.daemons = agent::DaemonsOf(modes);
   collaborators.metrics = &metrics;
@@ -281,26 +306,26 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   options.relist_every = config.daemon.relist_every;
   options.wake = [&] { bell.Ring(); };
   reconcile::Runner runner(reconciler, metered, options);
-  LoopReport report;
   NOS_ASSIGN(const auto telemetry,
              AgentTelemetry::Start(config.telemetry,
                                    {flags.node, backend, pod_resources, catalogue, health, xids,
                                     metrics, SettingsOf(settings, config.host)}));
   NOS_ASSIGN(const auto probes, Probes::Serve(
-                                    config.daemon.addresses, ChecksOf(report), metrics,
+                                    config.daemon.addresses, ChecksOf(report, driver), metrics,
                                     [&] { config.plugins.Measure(metrics); },
                                     MetricsSecurity::Of(flags.daemon.metrics, connection)));
   const ClaimThread claim_thread(claims, claims_bell, clock);
   // 5. Reconcile until shutdown. An event of a device or plugin is not part of any watch, so it
   //    triggers a reconciliation itself.
-  RunUntil([&] { return events.StopAsked() || nvml.outdated(); }, runner, bell, clock,
+  RunUntil([&] { return events.StopAsked() || nvml->outdated(); }, runner, bell, clock,
            [&] {
              if (happened.Take()) runner.Poke(clock.Now());
              report.Turn(runner);
            });
-  NOS_RETURN_IF_ERROR(CheckLibrary(nvml));
+  NOS_RETURN_IF_ERROR(CheckLibrary(*nvml));
   // 6. Withdraw the devices before the plugin stops, so that no scheduler uses them.
   Leave(agent, runner, metered, bell, clock);
+  driver.Ended();
   return Status::Ok();
 }
 
