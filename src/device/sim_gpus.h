@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "device/backend.h"
+#include "device/bounded_gpus.h"
 #include "gpu/catalogue.h"
 
 namespace nos::device {
@@ -42,6 +43,8 @@ enum class SimFault {
   // instance; a destroy has removed only the compute instance.
   kCrashBetween,
   kLost,  // the GPU falls off the bus: kUnavailable, until Restore()
+  // The call does not return, and no later one, until Release(); then it takes effect.
+  kHangs,
 };
 
 struct SimAttempt {
@@ -70,6 +73,10 @@ struct SimHooks {
   std::function<bool(const std::string& uuid)> busy{};
   // Called before Destroy (not Reboot) removes an instance: for invariant checkers.
   std::function<void(const GpuInstance&)> on_destroy{};
+  // The same for one whose destruction took effect only at Release().
+  std::function<void(const GpuInstance&)> on_late_destroy{};
+  // A call for the GPU has just used up this time without an answer; zero: the GPU answers again.
+  std::function<void(int gpu, Duration waited)> on_hang{};
   // Called with its UUID before a GPU is reset: for invariant checkers.
   std::function<void(const std::string& uuid)> on_reset{};
 };
@@ -81,6 +88,9 @@ struct SimLatency {
   Duration destroy = std::chrono::milliseconds(600);
   Duration enable_mig = std::chrono::milliseconds(6460);  // also to disable
   Duration reset = std::chrono::seconds(12);
+  // Limits of calls that do not return (device/bounded_gpus.h).
+  Duration read_limit = LimitOf(BoundedCallOptions::Kind::kRead);
+  Duration change_limit = LimitOf(BoundedCallOptions::Kind::kChange);
 };
 
 class SimGpus final : public Backend {
@@ -108,6 +118,13 @@ class SimGpus final : public Backend {
   void Reboot();
   void Lose(int gpu);
   void Restore(int gpu);
+  // Calls for this GPU do not return until Release() or Reboot(). Answers as BoundedGpus: the first
+  // one uses up its limit, the others fail at once.
+  void Hang(int gpu);
+  // A call that has not returned takes effect.
+  void Release(int gpu);
+  bool Hangs(int gpu) const { return gpus_.at(gpu).hangs; }
+  bool IsLost(int gpu) const { return gpus_.at(gpu).lost; }
 
   // Without latency, faults or hooks: for setting up a scene. Errors as Create.
   Result<GpuInstance> Place(int gpu, const std::string& profile, uint8_t start);
@@ -121,9 +138,13 @@ class SimGpus final : public Backend {
     const gpu::Model* model = nullptr;
     std::vector<GpuInstance> instances;
     bool lost = false;
+    bool hangs = false, overdue = false;  // overdue: a caller has waited in vain
+    std::function<void()> pending{};      // effect of the call that hangs
   };
 
   Status SwitchMig(int gpu, bool enable);
+  void GiveUp(SimGpu& gpu, Duration limit);
+  void DestroyLate(int gpu, uint32_t instance_id);
   SimFault Begin(const SimAttempt& attempt, Duration cost);
   Result<SimGpu*> Reach(int gpu);
   double LoadOf(const std::string& uuid) const;

@@ -48,6 +48,9 @@ struct ChaosOptions {
   // One node more, whose agent's token is stolen (StolenNode). Pods that must not come to it are
   // served all the while.
   bool stolen_node = false;
+  // Calls to the driver for some GPUs do not return, for a while or until the end (LostDevices).
+  // Pods that the other GPUs can serve are served all the while.
+  bool lost_device = false;
 };
 
 struct ChaosReport {
@@ -72,7 +75,9 @@ struct ChaosReport {
   bool hostile_tenant = false;
   int reclaimed = 0;  // pods of the hostile tenant that were evicted
   bool stolen_node = false;
-  int forged = 0;     // writes of the thief
+  int forged = 0;  // writes of the thief
+  bool lost_device = false;
+  int hangs = 0;      // calls that agents have given up
   bool late = false;  // one of the violations: min of a quota was not met in time
   bool ok() const { return violations.empty(); }
 };

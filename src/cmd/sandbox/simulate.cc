@@ -104,6 +104,12 @@ void AddChaos(CLI::App& simulate, Chosen& chosen) {
       ->add_flag("--stolen-node", flags->options.stolen_node,
                  "A thief writes all that the token of one node's agent may write")
       ->excludes("--hostile-tenant");
+  command
+      ->add_flag("--lost-device", flags->options.lost_device,
+                 "Calls to the driver for some GPUs do not return")
+      ->excludes("--claims")
+      ->excludes("--hostile-tenant")
+      ->excludes("--stolen-node");
   command->add_flag("-v,--verbose", flags->verbose, "Print every event and every write");
   command->footer(
       "Examples:\n"

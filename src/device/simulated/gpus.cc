@@ -45,6 +45,8 @@ Status FaultStatus(SimFault fault) {
       return {Code::kUnavailable, "the agent has crashed"};
     case SimFault::kLost:
       return {Code::kUnavailable, "NVML_ERROR_GPU_IS_LOST"};
+    case SimFault::kHangs:
+      return {Code::kUnavailable, "the GPU does not answer: a call has not returned"};
     case SimFault::kNone:
       break;
   }
@@ -54,7 +56,7 @@ Status FaultStatus(SimFault fault) {
 // True if the operation has no effect with this fault.
 bool Prevents(SimFault fault) {
   return fault == SimFault::kBusy || fault == SimFault::kTimeout || fault == SimFault::kFails ||
-         fault == SimFault::kLost;
+         fault == SimFault::kLost || fault == SimFault::kHangs;
 }
 
 }  // namespace
@@ -82,13 +84,49 @@ Result<SimGpus::SimGpu*> SimGpus::Reach(int gpu) {
   if (gpu < 0 || gpu >= static_cast<int>(gpus_.size())) {
     return NotFound(fmt::format("there is no GPU {}", gpu));
   }
+  if (gpus_[gpu].hangs) {
+    GiveUp(gpus_[gpu], latency_.read_limit);
+    return FaultStatus(SimFault::kHangs);
+  }
   if (gpus_[gpu].lost) return FaultStatus(SimFault::kLost);
   return &gpus_[gpu];
 }
 
+// The first caller waits until the limit.
+void SimGpus::GiveUp(SimGpu& gpu, Duration limit) {
+  if (std::exchange(gpu.overdue, true)) return;
+  if (hooks_.spend) hooks_.spend(limit);
+  if (hooks_.on_hang) hooks_.on_hang(gpu.info.index, limit);
+}
+
+void SimGpus::Hang(int gpu) { gpus_.at(gpu).hangs = true; }
+
+void SimGpus::Release(int gpu) {
+  SimGpu& found = gpus_.at(gpu);
+  if (!std::exchange(found.hangs, false)) return;
+  const bool noticed = std::exchange(found.overdue, false);
+  if (const auto pending = std::exchange(found.pending, nullptr)) pending();
+  if (noticed && hooks_.on_hang) hooks_.on_hang(gpu, Duration::zero());
+}
+
+void SimGpus::DestroyLate(int gpu, uint32_t instance_id) {
+  std::vector<GpuInstance>& instances = gpus_.at(gpu).instances;
+  const auto instance = std::ranges::find(instances, instance_id, &GpuInstance::id);
+  if (instance == instances.end()) return;
+  if (hooks_.held && !instance->uuid.empty() && hooks_.held(instance->uuid)) return;
+  if (hooks_.on_late_destroy) hooks_.on_late_destroy(*instance);
+  instances.erase(instance);
+}
+
 SimFault SimGpus::Begin(const SimAttempt& attempt, Duration cost) {
   const SimFault fault = hooks_.fault ? hooks_.fault(attempt) : SimFault::kNone;
-  if (hooks_.spend && fault != SimFault::kBusy && fault != SimFault::kLost) hooks_.spend(cost);
+  const bool waits = fault != SimFault::kBusy && fault != SimFault::kLost;
+  if (fault == SimFault::kHangs) {
+    Hang(attempt.gpu);
+    GiveUp(gpus_[attempt.gpu], latency_.change_limit);
+  } else if (hooks_.spend && waits) {
+    hooks_.spend(cost);
+  }
   if (fault == SimFault::kLost) gpus_[attempt.gpu].lost = true;
   return fault;
 }
@@ -96,9 +134,14 @@ SimFault SimGpus::Begin(const SimAttempt& attempt, Duration cost) {
 Result<std::vector<GpuInfo>> SimGpus::ListGpus() {
   std::vector<GpuInfo> infos;
   infos.reserve(gpus_.size());
-  for (const SimGpu& gpu : gpus_) {
+  for (SimGpu& gpu : gpus_) {
     infos.push_back(gpu.info);
-    if (gpu.lost) infos.back().problem = FaultStatus(SimFault::kLost).message();
+    if (gpu.hangs) {
+      GiveUp(gpu, latency_.read_limit);
+      infos.back().problem = FaultStatus(SimFault::kHangs).message();
+    } else if (gpu.lost) {
+      infos.back().problem = FaultStatus(SimFault::kLost).message();
+    }
   }
   return infos;
 }
@@ -147,6 +190,9 @@ Result<GpuInstance> SimGpus::Create(int gpu, const std::string& profile, uint8_t
   NOS_ASSIGN(SimGpu * found, Reach(gpu));
   if (!found->info.mig_enabled) return Status(Code::kUnimplemented, "MIG mode is off");
   const SimFault fault = Begin({SimAttempt::Kind::kCreate, gpu, profile, start}, latency_.create);
+  if (fault == SimFault::kHangs) {
+    found->pending = [this, gpu, profile, start] { (void)Add(gpus_[gpu], profile, start, true); };
+  }
   if (Prevents(fault)) return FaultStatus(fault);
   Result<GpuInstance> made = Add(*found, profile, start, fault != SimFault::kCrashBetween);
   if (made.ok() && fault != SimFault::kNone) return FaultStatus(fault);
@@ -163,6 +209,9 @@ Status SimGpus::Destroy(int gpu, uint32_t instance_id) {
   }
   const SimFault fault = Begin(
       {SimAttempt::Kind::kDestroy, gpu, instance->profile, instance->start}, latency_.destroy);
+  if (fault == SimFault::kHangs) {
+    found->pending = [this, gpu, instance_id] { DestroyLate(gpu, instance_id); };
+  }
   if (Prevents(fault)) return FaultStatus(fault);
   if (hooks_.held && !instance->uuid.empty() && hooks_.held(instance->uuid)) {
     return {Code::kUnavailable,
@@ -198,6 +247,9 @@ Status SimGpus::SwitchMig(int gpu, bool enable) {
   }
   const auto kind = enable ? SimAttempt::Kind::kEnableMig : SimAttempt::Kind::kDisableMig;
   const SimFault fault = Begin({kind, gpu, "", 0}, latency_.enable_mig);
+  if (fault == SimFault::kHangs) {
+    found->pending = [this, gpu, enable] { gpus_[gpu].info.mig_enabled = enable; };
+  }
   if (Prevents(fault)) return FaultStatus(fault);
   found->info.mig_enabled = enable;
   return FaultStatus(fault);
@@ -266,6 +318,8 @@ void SimGpus::Reboot() {
   for (SimGpu& gpu : gpus_) {
     gpu.instances.clear();
     gpu.lost = false;
+    gpu.pending = nullptr;
+    Release(gpu.info.index);
     gpu.info.compute_mode = ComputeMode::kDefault;
     if (gpu.model->architecture() != "Ampere") gpu.info.mig_pending = false;
     gpu.info.mig_enabled = gpu.info.mig_pending;

@@ -171,12 +171,17 @@ std::set<std::string> Kept(const CheckedNode& node) {
   return kept;
 }
 
-// Instances that pods hold or that are kept for them.
+bool Answers(const Machine& machine, size_t gpu) {
+  return !machine.lost_gpus().contains(static_cast<int>(gpu));
+}
+
+// Instances that pods hold or that are kept for them, on the GPUs that answer.
 std::vector<gpu::Occupancy> UsedGpus(const CheckedNode& node, bool empty) {
   const Machine& machine = *node.machine;
   const std::set<std::string> kept = Kept(node);
   std::vector<gpu::Occupancy> gpus;
   for (size_t i = 0; i < machine.gpu_count(); ++i) {
+    if (!Answers(machine, i)) continue;
     gpu::Occupancy& on = gpus.emplace_back(machine.model(i));
     for (const auto& instance : machine.Instances(i)) {
       const bool used = machine.kubelet().Holder(instance.uuid) != nullptr ||
@@ -261,8 +266,9 @@ bool CouldRun(const std::vector<const cluster::Pod*>& pods, const CheckedNode& n
   if (node.machine->gpus() == nullptr || !kubelet.spec().managed) return false;
   if (!empty) AddPromised(node, slices);
   std::vector<const gpu::Model*> others;
-  for (size_t i = 0; i < node.machine->gpu_count(); ++i)
-    others.push_back(node.machine->alternative(i));
+  for (size_t i = 0; i < node.machine->gpu_count(); ++i) {
+    if (Answers(*node.machine, i)) others.push_back(node.machine->alternative(i));
+  }
   return CanHold(slices, UsedGpus(node, empty), others);
 }
 

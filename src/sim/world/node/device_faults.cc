@@ -54,7 +54,9 @@ SimFault DeviceFaults::DrawForAgent(const SimAttempt& attempt) {
   const bool create = attempt.kind == SimAttempt::Kind::kCreate;
   const bool destroy = attempt.kind == SimAttempt::Kind::kDestroy;
   SimFault fault = SimFault::kNone;
-  if (TakeAsked(attempt.kind)) {
+  if (hang_next_.erase(attempt.gpu) > 0) {
+    fault = SimFault::kHangs;
+  } else if (TakeAsked(attempt.kind)) {
     fault = create ? SimFault::kFails : SimFault::kBusy;
   } else if (env_.faults.Strike(rates.crash)) {
     fault = env_.random.Chance(0.5) ? SimFault::kCrashBetween : SimFault::kFails;

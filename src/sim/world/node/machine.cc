@@ -50,16 +50,16 @@ Machine::Machine(const NodeSpec& spec, const Environment& env, const MachineTime
   gpus_ = std::make_unique<device::SimGpus>(std::move(gpus), name_,
                                             spec.dra ? DriverHooks() : Hooks(), times.devices);
   if (spec.dra) MakeDriver();
-  if (spec.managed) MakeAgent(spec.mps || spec.hybrid);
+  if (spec.managed) MakeAgent();
 }
 
-void Machine::MakeAgent(bool shares) {
+void Machine::MakeAgent() {
   kubelet_->devices().OnWithdrawal([this](const auto& device) { OnWithdrawal(device); });
   sockets_ =
       std::make_unique<FaultyKubelet>(*kubelet_, *kubelet_, env_.faults, agent_life_, env_.clock);
   agent_ = std::make_unique<Process>(
       "agent " + name_,
-      [this, shares] {
+      [this] {
         MakeShares();
         agent::AgentExtras extras;
         extras.modes = agent::AllSharingModes({.mps = true,
@@ -68,7 +68,7 @@ void Machine::MakeAgent(bool shares) {
                                                .resets = kubelet_->spec().resets,
                                                .reset_pauses = times_.reset_pauses,
                                                .parts = MigPartsHere()});
-        if (shares) extras.health = &health_;
+        extras.health = &health_;
         extras.cgroups = kubelet_.get();
         return std::make_unique<agent::Agent>(times_.agent, name_, env_.catalogue, *layers_.plain,
                                               *sockets_, *sockets_, extras);
@@ -252,6 +252,12 @@ device::SimHooks Machine::Hooks() {
           .held = {},
           .busy = [this](const std::string& uuid) { return IsBusy(uuid); },
           .on_destroy = [this](const device::GpuInstance& instance) { OnDestroy(instance); },
+          // The kubelet has decided about the pods that are bound meanwhile without this instance.
+          .on_late_destroy =
+              [this](const device::GpuInstance& instance) {
+                env_.violations.Add(CheckDestruction(*this, instance, ApiTruth()));
+              },
+          .on_hang = [this](int gpu, Duration waited) { OnHang(gpu, waited); },
           .on_reset = [this](const std::string& uuid) { OnReset(uuid); }};
 }
 
@@ -261,6 +267,8 @@ device::SimHooks Machine::DriverHooks() {
           .held = {},
           .busy = [this](const std::string& uuid) { return driver_->Holds(uuid); },
           .on_destroy = {},
+          .on_late_destroy = {},
+          .on_hang = {},
           .on_reset = {}};
 }
 
@@ -272,6 +280,36 @@ void Machine::OnDestroy(const device::GpuInstance& instance) {
 void Machine::OnReset(const std::string& uuid) {
   if (!IsBusy(uuid)) return;
   env_.violations.Add(fmt::format("{}: {} is reset while a pod has it", name_, uuid));
+}
+
+// The agent does nothing else while it waits, so the disturbance ends only with that.
+void Machine::OnHang(int gpu, Duration waited) {
+  using device::HealthCondition;
+  disturbed_ = env_.clock.Now() + waited;
+  if (waited == Duration::zero()) {
+    health_.Clear(gpu, HealthCondition::Kind::kHangs);
+    return;
+  }
+  ++hangs_;
+  env_.log.Note(name_, fmt::format("waits in vain for GPU {}", gpu));
+  lost_gpus_.emplace(gpu, env_.clock.Now());
+  health_.Add({HealthCondition::Kind::kHangs, gpu, std::nullopt, 0, "a call has not returned"});
+}
+
+void Machine::HangGpu(int gpu) {
+  disturbed_ = env_.clock.Now();
+  env_.log.Note(name_, fmt::format("gets no answer from GPU {}", gpu));
+  gpus_->Hang(gpu);
+  lost_gpus_.emplace(gpu, env_.clock.Now());
+}
+
+void Machine::ReleaseGpu(int gpu) {
+  faults_.HangNoMore(gpu);
+  if (!gpus_->Hangs(gpu)) return;
+  disturbed_ = env_.clock.Now();
+  env_.log.Note(name_, fmt::format("gets answers from GPU {} again", gpu));
+  gpus_->Release(gpu);
+  if (!gpus_->IsLost(gpu)) lost_gpus_.erase(gpu);
 }
 
 void Machine::OnWithdrawal(const kubelet::OfferedDevice& device) {
@@ -316,7 +354,7 @@ void Machine::RestoreGpu(int gpu) {
   disturbed_ = env_.clock.Now();
   env_.log.Note(name_, fmt::format("has GPU {} again", gpu));
   gpus_->Restore(gpu);
-  lost_gpus_.erase(gpu);
+  if (!gpus_->Hangs(gpu)) lost_gpus_.erase(gpu);
 }
 
 void Machine::LoseDaemon(int gpu) {

@@ -72,7 +72,15 @@ class Machine {
   // Calls for this GPU get no answer until it is restored or the node reboots.
   void LoseGpu(int gpu);
   void RestoreGpu(int gpu);
-  // Start of the loss, by GPU.
+  // Calls for this GPU do not return until it is released or the node reboots: from now on, or from
+  // the next change that the agent makes there.
+  void HangGpu(int gpu);
+  void HangGpuAtNextChange(int gpu) { faults_.HangNext(gpu); }
+  // Ends also a hang that was to begin with the next change.
+  void ReleaseGpu(int gpu);
+  // Number of hangs that the agent has met.
+  int hangs() const { return hangs_; }
+  // Start of the loss, by GPU; of those that hang, too.
   const std::map<int, Time>& lost_gpus() const { return lost_gpus_; }
   // The GPU's MPS daemon dies; RestoreDaemon starts a new one. REQUIRES: a node with shares.
   void LoseDaemon(int gpu);
@@ -88,7 +96,7 @@ class Machine {
  private:
   Machine(const NodeSpec& spec, const Environment& env, const MachineTimes& times);
   Status PlaceInstances(const NodeSpec& spec);
-  void MakeAgent(bool shares);
+  void MakeAgent();
   void MakeDriver();
   device::SimHooks DriverHooks();
   void MakeShares();
@@ -102,6 +110,7 @@ class Machine {
   device::SimHooks Hooks();
   void OnDestroy(const device::GpuInstance& instance);
   void OnReset(const std::string& uuid);
+  void OnHang(int gpu, Duration waited);
   void OnWithdrawal(const kubelet::OfferedDevice& device);
   // The API server's objects for this node now; empty if it was deleted or is forged.
   ApiTruth TruthNow() const;
@@ -130,6 +139,7 @@ class Machine {
   std::unique_ptr<ClaimDriver> driver_;
   std::map<int, Time> lost_gpus_;
   std::set<int> lost_daemons_;
+  int hangs_ = 0;
   std::optional<Time> disturbed_;  // last reboot, or last loss or return of a GPU or daemon
 };
 

@@ -10,6 +10,7 @@
 #include "sim/world.h"
 #include "sim/world/node/invariants.h"
 #include "sim/world/run/chaos_claims.h"
+#include "sim/world/run/chaos_lost_device.h"
 #include "sim/world/run/chaos_pools.h"
 #include "sim/world/run/chaos_progress.h"
 #include "sim/world/run/chaos_quotas.h"
@@ -28,9 +29,11 @@ constexpr uint64_t kLate = 0x1a7e, kLosses = 0x1055e5, kInits = 0x1417, kRivals 
                    kGone = 0x607e, kGangs = 0x6a465, kBudgets = 0xb0d6e7, kTaints = 0x7a1275,
                    kQuotas = 0x90074, kShares = 0x5a4e5, kDaemons = 0xdae705, kResets = 0x4e5e7,
                    kPools = 0x90015, kDeletions = 0xde1e7e, kClaims = 0xc1a125, kTenant = 0x7e4a47,
-                   kThief = 0x7417f;
-// How long the hostile tenant, and the thief of a node's token, go on after the faults.
-constexpr Duration kHostileFor = std::chrono::minutes(15), kThiefFor = std::chrono::minutes(8);
+                   kThief = 0x7417f, kLost = 0x105de;
+// How long the hostile tenant and the thief of a node's token go on, and GPUs hang, after the
+// faults.
+constexpr Duration kHostileFor = std::chrono::minutes(15), kThiefFor = std::chrono::minutes(8),
+                   kHangFor = std::chrono::minutes(8);
 const kube::Resource kDisruptionBudgets{"policy", "v1", "poddisruptionbudgets",
                                         "PodDisruptionBudget", true};
 
@@ -108,6 +111,7 @@ class Chaos {
     report_.claims = options.claims;
     report_.hostile_tenant = options.hostile_tenant;
     report_.stolen_node = options.stolen_node;
+    report_.lost_device = options.lost_device;
     if (options_.on_event) {
       world_.log().SetSinkForDetails(options_.on_event);
     }
@@ -130,15 +134,20 @@ class Chaos {
     // 2. Run with faults. The world checks its invariants after every step.
     world_.StartControllers();
     if (options_.stolen_node) stolen_.Start(EndOfHostility());
+    if (options_.lost_device) lost_.Start(start_ + options_.faults_last, EndOfHostility());
     world_.RunUntil(start_ + options_.faults_last);
     if (options_.hostile_tenant || options_.stolen_node) {
       if (options_.hostile_tenant) {
         RunWithTenant();
       } else {
-        RunWithStolenNode();
+        RunWithFault();
       }
       Finish();
       return std::move(report_);
+    }
+    if (options_.lost_device) {
+      RunWithFault();
+      world_.RunFor(kFaultsLinger);  // the agents read the GPUs that were released
     }
     // 3. Run without faults until every pod that can run does, and check for progress meanwhile.
     progress_.Begin();
@@ -165,7 +174,9 @@ class Chaos {
   }
 
   Time EndOfHostility() const {
-    return start_ + options_.faults_last + (options_.stolen_node ? kThiefFor : kHostileFor);
+    Duration more = options_.stolen_node ? kThiefFor : kHostileFor;
+    if (options_.lost_device) more = kHangFor;
+    return start_ + options_.faults_last + more;
   }
 
   void AddStolenNode() {
@@ -173,8 +184,8 @@ class Chaos {
     progress_.Exclude(std::string(StolenNode::kName), StolenNode::Toleration());
   }
 
-  // Runs without other faults while the thief goes on.
-  void RunWithStolenNode() {
+  // Runs without other faults while the thief goes on, or GPUs hang.
+  void RunWithFault() {
     world_.RunFor(kFaultsLinger);
     progress_.Begin();
     while (report_.violations.empty() && world_.violations().empty() &&
@@ -265,6 +276,7 @@ class Chaos {
     workload.arrivals_last = options_.faults_last;
     if (options_.hostile_tenant) workload.arrivals_last += kHostileFor - GuaranteeChecker::kBound;
     if (options_.stolen_node) workload.arrivals_last += kThiefFor - options_.bound;
+    if (options_.lost_device) workload.arrivals_last += kHangFor - options_.bound;
     report_.pods = workload.pods;
     std::vector<PodSpec> pods = DrawWorkload(workload, models_, random_);
     if (Random inits(options_.seed ^ kInits); inits.Chance(0.4)) {
@@ -374,6 +386,11 @@ class Chaos {
           report_.violations.push_back(std::move(problem));
         }
       }
+      if (options_.lost_device) {
+        for (std::string& problem : lost_.Leftovers()) {
+          report_.violations.push_back(std::move(problem));
+        }
+      }
     }
     report_.violations.insert(report_.violations.end(), world_.violations().begin(),
                               world_.violations().end());
@@ -387,6 +404,7 @@ class Chaos {
     report_.reclaimed = world_.checks().evictions().evictions();
     report_.allocated = claims_.allocated();
     report_.forged = stolen_.forged();
+    report_.hangs = lost_.hangs();
     report_.evictions = world_.checks().moves().evictions();
     for (const PoolState& pool : world_.infrastructure().States()) {
       report_.made += pool.made;
@@ -446,6 +464,7 @@ class Chaos {
   ChaosTenant tenant_{world_, options_.seed ^ kTenant};
   ChaosClaims claims_{world_, options_.seed ^ kClaims};
   StolenNode stolen_{world_, options_.seed ^ kThief};
+  LostDevices lost_{world_, options_.seed ^ kLost};
   ProgressChecker progress_{options_, world_, {quotas_, claims_, pools_}};
   std::vector<const gpu::Model*> models_;
   struct {
@@ -478,16 +497,20 @@ std::string FormatChaosReport(const ChaosReport& report) {
   if (report.stolen_node) {
     out.insert(out.size() - 1, fmt::format(", {} forged writes", report.forged));
   }
+  if (report.lost_device) {
+    out.insert(out.size() - 1, fmt::format(", {} calls to the driver given up", report.hangs));
+  }
   if (report.ok()) return out;
   for (const std::string& event : report.last_events) out += fmt::format("  {}\n", event);
   for (const std::string& line : report.state) out += fmt::format("  = {}\n", line);
   for (const std::string& violation : report.violations) out += fmt::format("  ! {}\n", violation);
   out += fmt::format(
-      "see it again: build/release/nos simulate chaos --seed {}{}{}{}{}{}{}{}{}\n", report.seed,
+      "see it again: build/release/nos simulate chaos --seed {}{}{}{}{}{}{}{}{}{}\n", report.seed,
       report.scheduler_partitions ? " --scheduler-partitions" : "", report.mps ? " --mps" : "",
       report.hybrid ? " --hybrid" : "", report.resets ? " --resets" : "",
       report.pools ? " --pools" : "", report.claims ? " --claims" : "",
-      report.hostile_tenant ? " --hostile-tenant" : "", report.stolen_node ? " --stolen-node" : "");
+      report.hostile_tenant ? " --hostile-tenant" : "", report.stolen_node ? " --stolen-node" : "",
+      report.lost_device ? " --lost-device" : "");
   return out;
 }
 

@@ -24,6 +24,7 @@ struct Variant {
   int allocated = 0;  // claims that get devices, in a shard
   int reclaimed = 0;  // pods that are evicted for others, in a shard
   int forged = 0;     // writes of the thief of a node's token, in a shard
+  int hangs = 0;      // calls that agents have given up, in a shard
 };
 
 struct Shard {
@@ -58,6 +59,14 @@ std::vector<Shard> Shards() {
              .scheduler_partitions = even(i), .pools = i % 4 == 0, .stolen_node = true};
        },
        8, 25, 0, 0, 0, 0, 5000},
+      {"LostDevice",
+       [=](int i) {
+         return ChaosOptions{.scheduler_partitions = even(i),
+                             .mps = i % 5 == 0,
+                             .hybrid = i % 5 == 1,
+                             .lost_device = true};
+       },
+       2, 25, 0, 0, 0, 0, 0, 50},
       {"Claims",
        [=](int i) { return ChaosOptions{.scheduler_partitions = even(i), .claims = true}; }, 8, 25,
        3, 0, 150}};
@@ -73,7 +82,8 @@ class ChaosTest : public testing::TestWithParam<Shard> {};
 TEST_P(ChaosTest, InvariantsHold) {
   SetLogLevel(LogLevel::kError);
   const auto& [variant, shard] = GetParam();
-  int succeeded = 0, whole = 0, made = 0, allocated = 0, reclaimed = 0, forged = 0, late = 0;
+  int succeeded = 0, whole = 0, made = 0, allocated = 0, reclaimed = 0, forged = 0, late = 0,
+      hangs = 0;
   for (int i = 1; i <= variant.seeds; ++i) {
     ChaosOptions options = variant.options(i);
     const int seed = shard * variant.seeds + i;
@@ -90,6 +100,7 @@ TEST_P(ChaosTest, InvariantsHold) {
     allocated += report.allocated;
     if (options.hostile_tenant) reclaimed += report.reclaimed;
     forged += report.forged;
+    hangs += report.hangs;
   }
   EXPECT_GT(succeeded, 5 * variant.seeds);
   EXPECT_GE(whole, variant.whole);
@@ -97,6 +108,7 @@ TEST_P(ChaosTest, InvariantsHold) {
   EXPECT_GE(allocated, variant.allocated);
   EXPECT_GE(reclaimed, variant.reclaimed);
   EXPECT_GE(forged, variant.forged);
+  EXPECT_GE(hangs, variant.hangs);
   EXPECT_LE(late, 1) << "about 2 of 100: docs/limits.md";
 }
 
