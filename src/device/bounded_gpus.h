@@ -5,12 +5,12 @@
 //   gpus.ListGpus();   // at the latest after BoundedCallOptions::read; the other GPUs are read
 //   gpus.Hanging();    // "GPU 0 does not answer: ..."
 //
-// Each GPU has a thread, which makes all calls that concern it (base/call_thread.h), and the driver
-// as a whole has one. While a call for a GPU is overdue, the GPU is listed with GpuInfo::problem,
-// has the health condition kHangs, and every further call for it fails at once with kUnavailable:
-// nothing is queued. When the call returns, its answer is dropped, the condition ends, and the next
-// call reads the GPU anew. All other GPUs go on. If the number of GPUs cannot be read in time, the
-// last one counts, with the condition kDriverHangs.
+// Each GPU has a thread, which makes all calls that concern it (device/bounded/call_thread.h), and
+// the driver as a whole has one. While a call for a GPU is overdue, the GPU is listed with
+// GpuInfo::problem, has the health condition kHangs, and every further call for it fails at once
+// with kUnavailable: nothing is queued. When the call returns, its answer is dropped, the condition
+// ends, and the next call reads the GPU anew. All other GPUs go on. If the number of GPUs cannot be
+// read in time, the last one counts, with the condition kDriverHangs.
 //
 // A change that is overdue may still take effect, now or when it returns: callers must read the GPU
 // before they decide about it again, as after every error of a Backend.
@@ -27,9 +27,9 @@
 #include <string>
 #include <vector>
 
-#include "base/call_thread.h"
 #include "device/backend.h"
 #include "device/backend/last_known.h"
+#include "device/bounded/call_thread.h"
 #include "device/health.h"
 
 namespace nos::device {

@@ -30,7 +30,8 @@ Machine::Machine(const NodeSpec& spec, const Environment& env, const MachineTime
                        env.log),
       faults_(env, name_, agent_life_),
       kubelet_(std::make_unique<VirtualNode>(spec, kubelet_transport_, env.clock, env.log,
-                                             env.random.Fork(), times.kubelet)) {
+                                             env.random.Fork(), times.kubelet)),
+      outages_(env, name_, gpus_, health_, faults_) {
   std::vector<device::SimGpuSpec> gpus;
   for (const GpuSpec& gpu : spec.gpus) {
     const auto model = FindModel(env.catalogue, gpu.model);
@@ -257,7 +258,7 @@ device::SimHooks Machine::Hooks() {
               [this](const device::GpuInstance& instance) {
                 env_.violations.Add(CheckDestruction(*this, instance, ApiTruth()));
               },
-          .on_hang = [this](int gpu, Duration waited) { OnHang(gpu, waited); },
+          .on_hang = [this](int gpu, Duration waited) { outages_.OnHang(gpu, waited); },
           .on_reset = [this](const std::string& uuid) { OnReset(uuid); }};
 }
 
@@ -282,36 +283,6 @@ void Machine::OnReset(const std::string& uuid) {
   env_.violations.Add(fmt::format("{}: {} is reset while a pod has it", name_, uuid));
 }
 
-// The agent does nothing else while it waits, so the disturbance ends only with that.
-void Machine::OnHang(int gpu, Duration waited) {
-  using device::HealthCondition;
-  disturbed_ = env_.clock.Now() + waited;
-  if (waited == Duration::zero()) {
-    health_.Clear(gpu, HealthCondition::Kind::kHangs);
-    return;
-  }
-  ++hangs_;
-  env_.log.Note(name_, fmt::format("waits in vain for GPU {}", gpu));
-  lost_gpus_.emplace(gpu, env_.clock.Now());
-  health_.Add({HealthCondition::Kind::kHangs, gpu, std::nullopt, 0, "a call has not returned"});
-}
-
-void Machine::HangGpu(int gpu) {
-  disturbed_ = env_.clock.Now();
-  env_.log.Note(name_, fmt::format("gets no answer from GPU {}", gpu));
-  gpus_->Hang(gpu);
-  lost_gpus_.emplace(gpu, env_.clock.Now());
-}
-
-void Machine::ReleaseGpu(int gpu) {
-  faults_.HangNoMore(gpu);
-  if (!gpus_->Hangs(gpu)) return;
-  disturbed_ = env_.clock.Now();
-  env_.log.Note(name_, fmt::format("gets answers from GPU {} again", gpu));
-  gpus_->Release(gpu);
-  if (!gpus_->IsLost(gpu)) lost_gpus_.erase(gpu);
-}
-
 void Machine::OnWithdrawal(const kubelet::OfferedDevice& device) {
   env_.violations.Add(CheckWithdrawal(*this, device, TruthNow()));
 }
@@ -331,30 +302,16 @@ std::vector<Actor*> Machine::Actors() {
 }
 
 std::optional<Time> Machine::LastDisturbance() const {
-  return std::max({env_.faults.last(), env_.kubelet_faults.last(), disturbed_});
+  return std::max({env_.faults.last(), env_.kubelet_faults.last(), disturbed_, outages_.last()});
 }
 
 void Machine::Reboot() {
   disturbed_ = env_.clock.Now();
-  lost_gpus_.clear();
+  outages_.Forget();
   kubelet_->Reboot();
   if (gpus_ != nullptr) gpus_->Reboot();
   if (driver_ != nullptr) driver_->Forget();
   if (agent_ != nullptr) agent_->Crash(times_.kubelet.boot);
-}
-
-void Machine::LoseGpu(int gpu) {
-  disturbed_ = env_.clock.Now();
-  env_.log.Note(name_, fmt::format("loses GPU {}", gpu));
-  gpus_->Lose(gpu);
-  lost_gpus_.emplace(gpu, env_.clock.Now());
-}
-
-void Machine::RestoreGpu(int gpu) {
-  disturbed_ = env_.clock.Now();
-  env_.log.Note(name_, fmt::format("has GPU {} again", gpu));
-  gpus_->Restore(gpu);
-  if (!gpus_->Hangs(gpu)) lost_gpus_.erase(gpu);
 }
 
 void Machine::LoseDaemon(int gpu) {

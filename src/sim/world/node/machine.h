@@ -19,6 +19,7 @@
 #include "sim/world/node/environment.h"
 #include "sim/world/node/faulty_kubelet.h"
 #include "sim/world/node/faulty_transport.h"
+#include "sim/world/node/gpu_outages.h"
 #include "sim/world/node/watched_parts.h"
 #include "sim/world/node/watched_plain.h"
 #include "sim/world/node/watched_shares.h"
@@ -70,24 +71,18 @@ class Machine {
   // Power off and on: instances disappear, kubelet and agent restart.
   void Reboot();
   // Calls for this GPU get no answer until it is restored or the node reboots.
-  void LoseGpu(int gpu);
-  void RestoreGpu(int gpu);
-  // Calls for this GPU do not return until it is released or the node reboots: from now on, or from
-  // the next change that the agent makes there.
-  void HangGpu(int gpu);
-  void HangGpuAtNextChange(int gpu) { faults_.HangNext(gpu); }
-  // Ends also a hang that was to begin with the next change.
-  void ReleaseGpu(int gpu);
-  // Number of hangs that the agent has met.
-  int hangs() const { return hangs_; }
+  void LoseGpu(int gpu) { outages_.Lose(gpu); }
+  void RestoreGpu(int gpu) { outages_.Restore(gpu); }
+  // Other outages of GPUs.
+  GpuOutages& outages() { return outages_; }
   // Start of the loss, by GPU; of those that hang, too.
-  const std::map<int, Time>& lost_gpus() const { return lost_gpus_; }
+  const std::map<int, Time>& lost_gpus() const { return outages_.since(); }
   // The GPU's MPS daemon dies; RestoreDaemon starts a new one. REQUIRES: a node with shares.
   void LoseDaemon(int gpu);
   void RestoreDaemon(int gpu);
   // True if programs can use the GPU's shares now.
   bool ServesShares(int gpu) const {
-    return !lost_gpus_.contains(gpu) && !lost_daemons_.contains(gpu);
+    return !lost_gpus().contains(gpu) && !lost_daemons_.contains(gpu);
   }
   DeviceFaults& device_faults() { return faults_; }
   // Kubelet, agent and driver, as far as there are such.
@@ -110,7 +105,6 @@ class Machine {
   device::SimHooks Hooks();
   void OnDestroy(const device::GpuInstance& instance);
   void OnReset(const std::string& uuid);
-  void OnHang(int gpu, Duration waited);
   void OnWithdrawal(const kubelet::OfferedDevice& device);
   // The API server's objects for this node now; empty if it was deleted or is forged.
   ApiTruth TruthNow() const;
@@ -137,10 +131,9 @@ class Machine {
   std::unique_ptr<FaultyKubelet> sockets_;
   std::unique_ptr<Process> agent_;
   std::unique_ptr<ClaimDriver> driver_;
-  std::map<int, Time> lost_gpus_;
+  GpuOutages outages_;
   std::set<int> lost_daemons_;
-  int hangs_ = 0;
-  std::optional<Time> disturbed_;  // last reboot, or last loss or return of a GPU or daemon
+  std::optional<Time> disturbed_;  // last reboot, or last loss or return of a daemon
 };
 
 }  // namespace nos::sim

@@ -133,8 +133,8 @@ class Chaos {
     AddBudget();
     // 2. Run with faults. The world checks its invariants after every step.
     world_.StartControllers();
-    if (options_.stolen_node) stolen_.Start(EndOfHostility());
-    if (options_.lost_device) lost_.Start(start_ + options_.faults_last, EndOfHostility());
+    if (options_.stolen_node) lost_.node.Start(EndOfHostility());
+    if (options_.lost_device) lost_.devices.Start(start_ + options_.faults_last, EndOfHostility());
     world_.RunUntil(start_ + options_.faults_last);
     if (options_.hostile_tenant || options_.stolen_node) {
       if (options_.hostile_tenant) {
@@ -180,7 +180,7 @@ class Chaos {
   }
 
   void AddStolenNode() {
-    Note(world_.AddNode(stolen_.Draw(models_)));
+    Note(world_.AddNode(lost_.node.Draw(models_)));
     progress_.Exclude(std::string(StolenNode::kName), StolenNode::Toleration());
   }
 
@@ -312,7 +312,7 @@ class Chaos {
   void Submit(PodSpec pod) { Submit(std::move(pod), taints_.Chance(0.5)); }
   void Submit(PodSpec pod, bool tolerates) {
     if (tolerates) pod.tolerations = {{kDedicated.key, "Exists", "", ""}};
-    if (options_.stolen_node) stolen_.DrawToleration(pod);
+    if (options_.stolen_node) lost_.node.DrawToleration(pod);
     if (options_.pools) pod.owner = pools_.DrawOwner(pod.name);
     if (budgets_.Chance(0.5)) pod.labels[std::string(kGuarded)] = "yes";
     pod.grace = DrawGrace();
@@ -387,7 +387,7 @@ class Chaos {
         }
       }
       if (options_.lost_device) {
-        for (std::string& problem : lost_.Leftovers()) {
+        for (std::string& problem : lost_.devices.Leftovers()) {
           report_.violations.push_back(std::move(problem));
         }
       }
@@ -403,8 +403,8 @@ class Chaos {
     report_.recreated = world_.recreated();
     report_.reclaimed = world_.checks().evictions().evictions();
     report_.allocated = claims_.allocated();
-    report_.forged = stolen_.forged();
-    report_.hangs = lost_.hangs();
+    report_.forged = lost_.node.forged();
+    report_.hangs = lost_.devices.hangs();
     report_.evictions = world_.checks().moves().evictions();
     for (const PoolState& pool : world_.infrastructure().States()) {
       report_.made += pool.made;
@@ -463,8 +463,10 @@ class Chaos {
   ChaosQuotas quotas_{world_, options_.seed ^ kQuotas, options_.hostile_tenant};
   ChaosTenant tenant_{world_, options_.seed ^ kTenant};
   ChaosClaims claims_{world_, options_.seed ^ kClaims};
-  StolenNode stolen_{world_, options_.seed ^ kThief};
-  LostDevices lost_{world_, options_.seed ^ kLost};
+  struct {
+    StolenNode node;
+    LostDevices devices;
+  } lost_{{world_, options_.seed ^ kThief}, {world_, options_.seed ^ kLost}};
   ProgressChecker progress_{options_, world_, {quotas_, claims_, pools_}};
   std::vector<const gpu::Model*> models_;
   struct {

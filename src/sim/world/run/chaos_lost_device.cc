@@ -40,7 +40,7 @@ void LostDevices::Lose(Time last, Time until) {
     if (const auto drawn = DrawGpu()) {
       const auto& [node, gpu] = *drawn;
       Machine& machine = *world_.FindMachine(node);
-      change ? machine.HangGpuAtNextChange(gpu) : machine.HangGpu(gpu);
+      change ? machine.outages().HangAtNextChange(gpu) : machine.outages().Hang(gpu);
       size_t all = 0;
       for (const auto& [name, one] : world_.machines()) all += one->gpu_count();
       if (good && for_good_ < all / 2) {
@@ -56,7 +56,7 @@ void LostDevices::Lose(Time last, Time until) {
 
 void LostDevices::Release(const std::string& node, int gpu) {
   Machine* machine = world_.FindMachine(node);
-  if (machine != nullptr && machine->gpus() != nullptr) machine->ReleaseGpu(gpu);
+  if (machine != nullptr && machine->gpus() != nullptr) machine->outages().Release(gpu);
 }
 
 // A hang that has not begun would cost its node up to two minutes while bounds are checked.
@@ -83,7 +83,7 @@ std::vector<std::string> LostDevices::Leftovers() const {
 
 int LostDevices::hangs() const {
   int hangs = 0;
-  for (const auto& [name, machine] : world_.machines()) hangs += machine->hangs();
+  for (const auto& [name, machine] : world_.machines()) hangs += machine->outages().hangs();
   return hangs;
 }
 

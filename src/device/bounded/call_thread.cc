@@ -1,4 +1,4 @@
-#include "base/call_thread.h"
+#include "device/bounded/call_thread.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-namespace nos {
+namespace nos::device {
 namespace {
 
 using Steady = std::chrono::steady_clock;
@@ -164,4 +164,4 @@ void CallThread::Run(const std::shared_ptr<Shared>& shared) {
   }
 }
 
-}  // namespace nos
+}  // namespace nos::device

@@ -1,11 +1,11 @@
-#include "base/call_thread.h"
+#include "device/bounded/call_thread.h"
 
 #include <gtest/gtest.h>
 
 #include <condition_variable>
 #include <mutex>
 
-namespace nos {
+namespace nos::device {
 namespace {
 
 using std::chrono::hours;
@@ -129,4 +129,4 @@ TEST(CallThread, HurriesLaterCalls) {
 }
 
 }  // namespace
-}  // namespace nos
+}  // namespace nos::device

@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 
-namespace nos {
+namespace nos::device {
 
 class CallThread {
  public:
@@ -57,4 +57,4 @@ class CallThread {
   const std::shared_ptr<Shared> shared_;  // with the thread, which may outlive this
 };
 
-}  // namespace nos
+}  // namespace nos::device
