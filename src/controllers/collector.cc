@@ -38,12 +38,16 @@ Time EndOf(const cluster::Pod& pod, Time seen) {
   return said ? std::min(ready->last_transition, seen) : seen;
 }
 
-// "plan/gpu-1/5e0c4d7a/7", or "" without a plan. The id contains the node's UID because plan
-// numbers restart with a new Node object of the same name.
+// "plan/gpu-1/5e0c4d7a/7". The id contains the node's UID because plan numbers restart with a new
+// Node object of the same name.
+std::string PlanIdOf(const cluster::Node& node, const std::string& plan) {
+  return fmt::format("plan/{}/{}/{}", node.meta.name, node.meta.uid.substr(0, 8), plan);
+}
+
+// "" without a plan.
 std::string PlanIdOf(const cluster::Node& node) {
   const std::string plan = cluster::SpecPlan(node);
-  if (plan.empty()) return "";
-  return fmt::format("plan/{}/{}/{}", node.meta.name, node.meta.uid.substr(0, 8), plan);
+  return plan.empty() ? "" : PlanIdOf(node, plan);
 }
 
 JsonObject NameOf(const cluster::Pod& pod) {
@@ -53,6 +57,16 @@ JsonObject NameOf(const cluster::Pod& pod) {
 std::string_view AnnotationOf(const cluster::Node& node, std::string_view key) {
   const auto found = node.meta.annotations.find(key);
   return found == node.meta.annotations.end() ? std::string_view() : found->second;
+}
+
+// Completes the record of a plan that the agent has acknowledged.
+void SetResult(const cluster::Node& node, const std::string& plan, JsonObject& record) {
+  const auto result = reconcile::ReadPlanResult(AnnotationOf(node, cluster::kPlanResult));
+  const bool failed = result.ok() && result->plan == plan && !result->applied;
+  record["state"] = failed ? "failed" : "applied";
+  record["summary"] = failed ? fmt::format("failed to repartition GPUs of Node {}", node.meta.name)
+                             : fmt::format("repartitioned GPUs of Node {}", node.meta.name);
+  record["why"] = failed ? reconcile::Describe(result->obstacles) : "";
 }
 
 }  // namespace
@@ -248,6 +262,19 @@ void Collector::ReportPlan(const Node& before, const cluster::Node& after) {
   Plan& plan = plans_[after.meta.name];
   const bool done = cluster::StatusPlan(after) == cluster::SpecPlan(after);
   if (plan.id != id) {
+    // A Node object of the same name may be another node.
+    if (plan.open && before != nullptr && before->meta.uid == after.meta.uid) {
+      // Its result and the next plan may be seen at once.
+      const std::string number = cluster::StatusPlan(after);
+      const bool ended = !number.empty() && plan.id == PlanIdOf(after, number);
+      if (ended) {
+        SetResult(after, number, plan.record);
+      } else {
+        plan.record["state"] = "superseded";
+        plan.record["why"] = "another plan of the Node replaced it";
+      }
+      Emit(std::move(plan.record));
+    }
     const bool fresh =
         before != nullptr && before->meta.uid == after.meta.uid && PlanIdOf(*before) != id;
     plan = {id, {}, now_, fresh || !done, {}};
@@ -271,14 +298,8 @@ void Collector::ReportPlan(const Node& before, const cluster::Node& after) {
   }
   if (!plan.open || !done) return;
   plan.open = false;
-  const auto result = reconcile::ReadPlanResult(AnnotationOf(after, cluster::kPlanResult));
-  const bool failed = result.ok() && result->plan == cluster::SpecPlan(after) && !result->applied;
-  if (failed) plan.added.clear();
-  plan.record["state"] = failed ? "failed" : "applied";
-  plan.record["summary"] =
-      failed ? fmt::format("failed to repartition GPUs of Node {}", after.meta.name)
-             : fmt::format("repartitioned GPUs of Node {}", after.meta.name);
-  plan.record["why"] = failed ? reconcile::Describe(result->obstacles) : "";
+  SetResult(after, cluster::SpecPlan(after), plan.record);
+  if (plan.record["state"] == Json("failed")) plan.added.clear();
   if (plan.record.contains("made")) {
     plan.record["took_ms"] = ToMillis(now_) - ToMillis(plan.made);
   }

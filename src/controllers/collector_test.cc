@@ -280,6 +280,31 @@ TEST_F(CollectorTest, PlanServesPodsThatTakeAddedSlices) {
   EXPECT_EQ(Find(Records("decision").back(), "pods")->as_array().size(), 2u);
 }
 
+TEST_F(CollectorTest, PlanReplacedBeforeItsResultIsSuperseded) {
+  JsonObject annotations = {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"}};
+  Node("n", annotations);
+  Run();
+  const auto plan = [&](const std::string& number) {
+    annotations["nos.nebuly.com/spec-layout-0"] = "1g.5gb@" + number;
+    annotations["nos.nebuly.com/spec-partitioning-plan"] = number;
+    Node("n", annotations);
+    Run();
+  };
+  plan("1");
+  const Json first = Records("decision").at(0);
+  plan("2");
+  ASSERT_EQ(Records("decision").size(), 2u);
+  const Json replaced = Records("decision")[0];
+  EXPECT_EQ(FindString(replaced, "id"), FindString(first, "id"));
+  EXPECT_EQ(FindString(replaced, "state"), "superseded");
+  EXPECT_EQ(*Find(replaced, "made"), *Find(first, "made"));
+  EXPECT_EQ(FindString(Records("decision")[1], "state"), "planned");
+  annotations["nos.nebuly.com/status-partitioning-plan"] = "2";
+  Node("n", annotations);
+  plan("3");
+  EXPECT_EQ(FindString(Records("decision").at(0), "state"), "applied") << "a result stays";
+}
+
 // A collector that starts during a plan does not know when the plan was made.
 TEST_F(CollectorTest, ReportsPlanFoundAtStartWithoutTime) {
   JsonObject annotations = {{"nos.nebuly.com/status-layout-0", "7g.40gb@0:free"},
