@@ -90,7 +90,7 @@ const std::map<std::string, Api::Route, std::less<>>& Api::Table() {
       {"pools", {&Api::Pools, true}},   {"series", {&Api::Series}},
       {"history", {&Api::History}},     {"jobs", {&Api::Jobs}},
       {"cost", {&Api::Cost}},           {"cost-forecast", {&Api::CostForecast}},
-      {"savings", {&Api::Saved, true}}};
+      {"savings", {&Api::Saved, true}}, {"stories", {&Api::Stories}}};
   return table;
 }
 

@@ -107,6 +107,7 @@ class Api {
   Reply Workloads(const ApiCall& call);
   Reply Workload(const ApiCall& call, const std::string& ns, const std::string& name);
   Reply Decisions(const ApiCall& call);
+  Reply Stories(const ApiCall& call);
   Reply Jobs(const ApiCall& call);
   Reply Quotas(const ApiCall& call);
   Reply Pools(const ApiCall& call);

@@ -85,6 +85,7 @@ TEST_F(ApiTest, AnswersMatchOpenApi) {
       {"/api/v1/workloads", ""},
       {"/api/v1/workloads/{namespace}/{name}", "/api/v1/workloads/team-0/pod-0-0-0"},
       {"/api/v1/decisions", ""},
+      {"/api/v1/stories", ""},
       {"/api/v1/quotas", ""},
       {"/api/v1/jobs", ""},
       {"/api/v1/pools", ""},
@@ -134,8 +135,8 @@ TEST_F(ApiTest, ReadersSeeOnlyTheirNamespaces) {
   Fill();
   reader_ = {"kim", false, {"team-1"}};
   for (const char* target :
-       {"/api/v1/gpus", "/api/v1/workloads", "/api/v1/decisions", "/api/v1/quotas",
-        "/api/v1/history", "/api/v1/jobs", "/api/v1/workloads?namespace=team-0",
+       {"/api/v1/gpus", "/api/v1/workloads", "/api/v1/decisions", "/api/v1/stories",
+        "/api/v1/quotas", "/api/v1/history", "/api/v1/jobs", "/api/v1/workloads?namespace=team-0",
         "/api/v1/gpus?at=1763760050000", "/api/v1/workloads/team-1/waits"}) {
     const net::HttpResponse response = Ask(target);
     EXPECT_EQ(response.code, 200) << target;
@@ -430,6 +431,7 @@ TEST_F(ApiTest, StreamSendsChanges) {
   EXPECT_EQ(workloads.at("changed").at(0).at("kind"), "pod") << changes;
   EXPECT_EQ(workloads.at("removed"), Json(JsonArray{"uid-team-0-pod-0-0-0"})) << changes;
   EXPECT_EQ(DataOf(changes, "decision").at("kind"), "decision") << changes;
+  EXPECT_FALSE(FindString(DataOf(changes, "decision"), "story", "sentence").empty()) << changes;
   EXPECT_NE(changes.find("event: overview\n"), std::string::npos);
   // A client that reconnects with its last event ID receives what it missed.
   const auto resumed = [&](const std::string& id) {

@@ -1,4 +1,4 @@
-// Past events and decisions that the reader may see, one page at a time.
+// Past events, decisions and stories that the reader may see, one page at a time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,12 +8,13 @@
 #include "base/text.h"
 #include "telemetryserver/api.h"
 #include "telemetryserver/api/narrow.h"
+#include "telemetryserver/api/story_pages.h"
 
 namespace nos::telemetryserver {
 namespace {
 
 constexpr telemetry::Millis kFarAway = 9'999'999'999'999;
-constexpr int64_t kMaxHistory = 10'000, kMaxDecisions = 1000;
+constexpr int64_t kMaxHistory = 10'000, kMaxDecisions = 1000, kMaxStories = 1000;
 constexpr std::array<std::string_view, 12> kKinds = {"decision", "event", "gap",     "job",
                                                      "layout",   "node",  "pod",     "pool",
                                                      "queue",    "quota", "removed", "xid"};
@@ -175,15 +176,40 @@ Api::Reply Api::Decisions(const ApiCall& call) {
   query.latest = true;  // a decision has two or three records
   NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
   const std::set<std::string> namespaces = NamespacesOf(call, parts_.recorder, scope);
-  JsonText json;
-  json.Begin('{').Key("decisions").Begin('[');
+  std::vector<Json> decisions;
   NOS_ASSIGN(const std::optional<EventPlace> next,
              parts_.recorder.archive().Scan(id, query, [&](Event& event) {
                const bool visible = Narrow(event.body, scope, namespaces);
-               if (visible) json.Value(event.body);
+               if (visible) decisions.push_back(std::move(event.body));
                return visible;
              }));
+  JsonText json;
+  json.Begin('{').Key("decisions").Begin('[');
+  for (const Json& decision : WithStories(std::move(decisions))) json.Value(decision);
   EndPage(next, json);
+  return std::move(json.text());
+}
+
+Api::Reply Api::Stories(const ApiCall& call) {
+  const Scope scope = call.scope();
+  StoryQuery query;
+  NOS_ASSIGN(query.since, call.Number("since", 0, 0, kFarAway));
+  NOS_ASSIGN(const int64_t most, call.Number("limit", 50, 1, kMaxStories));
+  query.most = static_cast<size_t>(most);
+  if (const std::string place = call.Parameter("before"); !place.empty()) {
+    NOS_ASSIGN(query.before, ParseStoryPlace(place));
+  }
+  NOS_ASSIGN(const int64_t id, IdOf(call.cluster));
+  const std::set<std::string> namespaces = NamespacesOf(call, parts_.recorder, scope);
+  NOS_ASSIGN(const StoryPage page,
+             ReadStories(parts_.recorder.archive(), id, query,
+                         [&](Json& decision) { return Narrow(decision, scope, namespaces); }));
+  JsonText json;
+  json.Begin('{').Key("stories").Begin('[');
+  for (const Story& story : page.stories) json.Value(StoryJson(story));
+  json.End(']').Key("next");
+  page.next ? json.Text(ToText(*page.next)) : json.Null();
+  json.End('}');
   return std::move(json.text());
 }
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "telemetryserver/stories.h"
+
 namespace nos::telemetryserver {
 namespace {
-
-constexpr std::string_view kOfOthers = "includes data of other namespaces";
 
 void CopyText(const Json& from, std::string_view key, JsonObject& to) {
   const Json* value = Find(from, key);
@@ -91,7 +91,7 @@ std::string_view TextFor(std::string_view text, const Others& others) {
   for (size_t begin = 0; begin < text.size();) {
     const auto* const at = std::find_if(text.begin() + begin, text.end(), IsOfName);
     const auto* const end = std::find_if_not(at, text.end(), IsOfName);
-    if (at != end && others.AreNamedBy({at, end})) return kOfOthers;
+    if (at != end && others.AreNamedBy({at, end})) return kHiddenText;
     begin = static_cast<size_t>(end - text.begin());
   }
   return text;
@@ -103,13 +103,19 @@ std::optional<Json> NarrowedDecision(const Json& decision, const Scope& scope,
                                      const std::set<std::string>& namespaces) {
   if (scope.all()) return decision;
   Others others{scope, namespaces, {}};
-  JsonArray pods = OwnPods(ArrayAt(decision, "pods"), scope, others.names);
-  JsonArray victims = OwnPods(ArrayAt(decision, "victims"), scope, others.names);
+  const JsonArray &all_pods = ArrayAt(decision, "pods"),
+                  &all_victims = ArrayAt(decision, "victims");
+  JsonArray pods = OwnPods(all_pods, scope, others.names);
+  JsonArray victims = OwnPods(all_victims, scope, others.names);
+  const bool hides_pods = pods.size() < all_pods.size(),
+             hides_victims = victims.size() < all_victims.size();
   if (pods.empty() && victims.empty()) return std::nullopt;
   JsonObject own{{"kind", "decision"},
                  {"nodes", NodesOf(decision)},
                  {"pods", std::move(pods)},
                  {"victims", std::move(victims)}};
+  if (hides_pods) own[kHiddenPods] = true;
+  if (hides_victims) own[kHiddenVictims] = true;
   for (const char* key : {"id", "type", "state", "node"}) CopyText(decision, key, own);
   for (const char* key : {"at", "made", "took_ms"}) CopyNumber(decision, key, own);
   for (const char* key : {"summary", "why"}) {

@@ -12,7 +12,8 @@
 namespace nos::telemetryserver {
 
 // A decision with only the pods of the scope; nullopt: it has none. Summary and reason are included
-// only if they name neither `namespaces` outside the scope nor pods in them.
+// only if they name neither `namespaces` outside the scope nor pods in them. kHiddenPods and
+// kHiddenVictims (stories.h) are true where pods are left out, which are not counted.
 std::optional<Json> NarrowedDecision(const Json& decision, const Scope& scope,
                                      const std::set<std::string>& namespaces);
 // A quota in the scope (QuotaIsIn): its namespaces limited to the scope, and the totals of all

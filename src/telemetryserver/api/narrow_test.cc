@@ -1,6 +1,7 @@
 // Records about several namespaces, as seen by readers of some of them.
 #include "telemetryserver/api/narrow.h"
 #include "telemetryserver/api/fixture_test.h"
+#include "telemetryserver/stories.h"
 
 namespace nos::telemetryserver {
 namespace {
@@ -54,9 +55,14 @@ TEST(NarrowTest, CopiesOnlyKnownFieldsOfDecision) {
   EXPECT_EQ(WriteJson(*Find(*own, "pods")), R"([{"namespace":"team-1","name":"waits"}])");
   EXPECT_EQ(WriteJson(*Find(*own, "nodes")),
             R"([{"node":"n","before":[],"after":[{"index":0,"profiles":{"1g.5gb":7}}]}])");
+  EXPECT_EQ(*Find(*own, kHiddenPods), Json(true));
+  EXPECT_EQ(*Find(*own, kHiddenVictims), Json(true));
   EXPECT_EQ(telemetry::IntegerOr(*own, "took_ms", 0), 12);
   EXPECT_EQ(telemetry::IntegerOr(*own, "made", 0), telemetry::kReportStart - 7);
   EXPECT_FALSE(NarrowedDecision(*own, ScopeOf({"team-2"}), {}).has_value());
+  const auto whole = NarrowedDecision(Decision("", ""), ScopeOf({"team-0", "team-1"}), {});
+  EXPECT_EQ(Find(*whole, kHiddenPods), nullptr) << "all of its pods are seen";
+  EXPECT_EQ(Find(*whole, kHiddenVictims), nullptr);
 }
 
 TEST(NarrowTest, KeepsFreeTextThatNamesNoOtherPod) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "telemetryserver/stories.h"
 
 namespace nos::telemetryserver {
 namespace {
@@ -112,7 +113,10 @@ class Stream final : public net::BodyStream {
     }
     if (reader_.may_all) {
       for (const auto& [version, decision] : state.decisions()) {
-        if (version > since) AppendEvent("decision", "", WriteJson(decision), out);
+        if (version <= since) continue;
+        for (const Json& each : WithStories({decision})) {
+          AppendEvent("decision", "", WriteJson(each), out);
+        }
       }
       AppendEvent(
           "overview", "",
