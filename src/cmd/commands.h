@@ -9,6 +9,7 @@ void AddSandboxCommand(CLI::App& root, Chosen& chosen);
 void AddPlanCommand(CLI::App& root, Chosen& chosen);
 void AddSimulateCommand(CLI::App& root, Chosen& chosen);
 void AddGetCommand(CLI::App& root, Chosen& chosen);
+void AddStoriesCommand(CLI::App& root, Chosen& chosen);  // after AddGetCommand
 void AddStatusCommand(CLI::App& root, Chosen& chosen);
 void AddCostCommand(CLI::App& root, Chosen& chosen);
 void AddReportCommand(CLI::App& root, Chosen& chosen);

@@ -16,6 +16,7 @@ void AddCommands(CLI::App& root, nos::cmd::Chosen& chosen) {
   nos::cmd::AddCostCommand(root, chosen);
   nos::cmd::AddReportCommand(root, chosen);
   nos::cmd::AddGetCommand(root, chosen);
+  nos::cmd::AddStoriesCommand(root, chosen);
   nos::cmd::AddTopCommand(root, chosen);
   nos::cmd::AddExplainCommand(root, chosen);
   nos::cmd::AddCheckCommand(root, chosen);

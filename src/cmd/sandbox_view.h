@@ -43,11 +43,8 @@ struct WaitingRow {
 };
 
 struct DecisionRow {
-  Duration at{};                     // since the sandbox started
-  std::string subject;               // "node-1 gpu 0"
-  std::vector<std::string> changes;  // "+3g.20gb@4", "-1g.5gb@5"
-  std::vector<std::string> pods;     // pods that the changes serve
-  std::string note;                  // replaces changes and pods if not empty
+  Duration at{};     // since the sandbox started
+  std::string text;  // a sentence
 };
 
 // A pool whose nodes are created and deleted at run time.
@@ -95,10 +92,6 @@ size_t ModeColumn(const std::vector<GpuRow>& gpus);
 // A whole frame: at most `size.lines` lines of at most `size.columns` characters, each followed by
 // '\n'. `colour` adds ANSI colour sequences, which take no columns.
 std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour);
-
-// "node-1 gpu 0: +1g.5gb@1 +2g.10gb@2 for a/web and 3 more": at most `width` characters, and always
-// a complete sentence.
-std::string DecisionText(const DecisionRow& row, size_t width);
 
 // The slots of one GPU: "|train-1 3g.20gb         |1g.5gb  |··|". Each cell takes `cell`
 // characters.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# nos top and nos get history on a sandbox: once, in a terminal whose state is restored, and without
+# nos top, nos get history and nos get stories on a sandbox: once, in a terminal whose state is restored, and without
 # a server.
 #
 #   top_test.sh NOS
@@ -62,7 +62,7 @@ for _ in $(seq 300); do [ "$(frames)" -ge $((first + 2)) ] && break; sleep 0.1; 
 printf '?' >&3
 until_there 'this help' "$work/terminal"
 printf '?5' >&3
-until_there 'repartitioned GPUs of Node' "$work/terminal"
+until_there ' on node-' "$work/terminal"
 printf '6' >&3
 until_there 'research/quota' "$work/terminal"
 printf '2\r' >&3
@@ -77,10 +77,14 @@ grep -aqE '[^-]icanon' "$work/terminal" || fail "keys are not given back"
 
 # Past events, and past state.
 "$nos" get history --since 1h >"$work/out" 2>"$work/err" || fail "nos get history"
-grep -qE ' plan +node-[12] +applied: repartitioned GPUs of Node node-[12]' "$work/out" || fail "no plan in the history"
+grep -qE ' plan +node-[12] .* got .* on node-[12]' "$work/out" || fail "no plan in the history"
 grep -qE ' layout +node-[12] .*\+1g.5gb@' "$work/out" || fail "no layout in the history"
 "$nos" get history --since 1h --node node-1 -o json >"$work/out" 2>"$work/err" || fail "nos get history -o json"
 grep -q 'node-2' "$work/out" && fail "another node in the history of one"
+"$nos" get stories >"$work/out" 2>"$work/err" || fail "nos get stories"
+grep -qE ' plan +applied +[a-z].* got .* on node-[12]' "$work/out" || fail "no plan among the stories"
+"$nos" get stories --limit 1 -o json >"$work/out" 2>"$work/err" || fail "nos get stories -o json"
+[ "$(grep -c '"sentence"' "$work/out")" -eq 1 ] || fail "more than one story"
 "$nos" get history --at 0s >"$work/out" 2>"$work/err" || fail "nos get history --at"
 grep -q '^node-2 ' "$work/out" || fail "no layout of a moment"
 

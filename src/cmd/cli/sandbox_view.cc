@@ -131,19 +131,6 @@ std::string CutWords(const std::string& text, size_t width) {
   return cut.substr(0, space) + " …";
 }
 
-// Lists the items that fit, and the number of the others. `fallback` if not even one item fits.
-std::string ListWithin(const std::vector<std::string>& items, std::string_view separator,
-                       size_t width, const std::string& fallback) {
-  for (size_t shown = items.size(); shown > 0; --shown) {
-    const std::vector<std::string> first(items.begin(),
-                                         items.begin() + static_cast<std::ptrdiff_t>(shown));
-    std::string text = Join(first, separator);
-    if (shown < items.size()) text += fmt::format(" and {} more", items.size() - shown);
-    if (DisplayWidth(text) <= width) return text;
-  }
-  return fallback;
-}
-
 class Frame {
  public:
   Frame(ViewSize size, bool colour) : size_(size), colour_(colour) {}
@@ -186,22 +173,6 @@ bool FallsBehind(double asked, double reached) { return reached < 0.9 * asked; }
 std::string SpeedText(double asked, double reached) {
   if (!FallsBehind(asked, reached)) return fmt::format("speed {:g}x", asked);
   return fmt::format("speed {:g}x asked, {:.2g}x reached", asked, reached);
-}
-
-std::string DecisionText(const DecisionRow& row, size_t width) {
-  const std::string head = row.subject + ": ";
-  if (!row.note.empty()) return CutWords(head + row.note, width);
-  const std::string_view link = row.pods.empty() ? "" : "  for ";
-  const std::string some_pods = row.pods.empty()       ? ""
-                                : row.pods.size() == 1 ? row.pods.front()
-                                                       : fmt::format("{} pods", row.pods.size());
-  const size_t room = Minus(width, DisplayWidth(head) + link.size());
-  const std::string changes =
-      ListWithin(row.changes, " ", Minus(room, DisplayWidth(some_pods)),
-                 row.changes.empty() ? "no change" : fmt::format("{} changes", row.changes.size()));
-  const std::string pods =
-      ListWithin(row.pods, ", ", Minus(room, DisplayWidth(changes)), some_pods);
-  return CutWords(fmt::format("{}{}{}{}", head, changes, link, pods), width);
 }
 
 void LayOut(std::vector<SlotSpan>& shares) {
@@ -281,7 +252,7 @@ std::string RenderFrame(const ViewModel& model, ViewSize size, bool colour) {
   for (size_t i = 0; i < shares.decisions; ++i) {
     const DecisionRow& row = model.decisions[model.decisions.size() - 1 - i];
     const std::string ago = fmt::format("  {:>6} ago  ", FormatAge(model.elapsed - row.at));
-    frame.Plain(ago + DecisionText(row, Minus(size.columns, ago.size())));
+    frame.Plain(CutWords(ago + row.text, size.columns));
   }
   frame.Painted(model.hint, kDim);
   return frame.Take();

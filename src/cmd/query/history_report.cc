@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "cmd/cli/gpu_sharing_mode.h"
+#include "telemetryserver/stories.h"
 
 namespace nos::cmd {
 namespace {
@@ -92,47 +93,20 @@ std::string Difference(const NodeLayout& before, const NodeLayout& after) {
   return Join(parts, "; ");
 }
 
-std::string Pods(const Json& decision, std::string_view key) {
-  std::vector<std::string> pods;
-  for (const Json& pod : ArrayAt(decision, key)) pods.push_back(PodOf(pod, "name"));
-  return Join(pods, ", ");
-}
-
-// "GPU 1 of n: MIG -> time slices": GPUs whose sharing mode a decision changes.
-std::string SwitchesText(const Json& decision) {
-  std::vector<std::string> switches;
-  for (const Json& node : ArrayAt(decision, "nodes")) {
-    for (const Json& after : ArrayAt(node, "after")) {
-      const double index = NumberAt(after, "index", -1);
-      const std::string_view mode = SharingModeIn(after);
-      for (const Json& before : ArrayAt(node, "before")) {
-        const std::string_view was = SharingModeIn(before);
-        const bool same = NumberAt(before, "index", -1) != index || was == mode;
-        if (same || was.empty() || mode.empty()) continue;
-        switches.push_back(
-            fmt::format("GPU {} of {}: {} -> {}", index, FindString(node, "node"), was, mode));
-      }
-    }
-  }
-  return Join(switches, ", ");
-}
-
+// The sentence of the decision, and its reason where the sentence lacks it.
 HistoryRow DecisionRow(const Json& body) {
+  const telemetryserver::Story story = telemetryserver::StoryOf(body);
   HistoryRow row;
-  row.kind = FindString(body, "type");
-  std::vector<std::string> nodes;
-  for (const Json& node : ArrayAt(body, "nodes")) nodes.emplace_back(FindString(node, "node"));
-  const std::string victims = Pods(body, "victims"), pods = Pods(body, "pods");
-  row.subject = victims.empty() ? Join(nodes, ", ") : victims;
-  row.what = fmt::format("{}: {}", FindString(body, "state"), FindString(body, "summary"));
-  if (const std::string switches = SwitchesText(body); !switches.empty()) {
-    row.what += "; " + switches;
+  row.kind = story.type;
+  std::vector<std::string> about;
+  for (const telemetryserver::StoryPod& pod : story.victims)
+    about.push_back(fmt::format("{}/{}", pod.ns, pod.name));
+  row.subject = Join(about.empty() ? story.nodes : about, ", ");
+  row.what = story.sentence;
+  const std::string_view why = FindString(body, "why");
+  if (!why.empty() && story.sentence.find(story.reason) == std::string::npos) {
+    row.what += "; " + story.reason;
   }
-  if (!pods.empty()) row.what += "; for " + pods;
-  if (const double took = NumberAt(body, "took_ms", -1); took >= 0) {
-    row.what += fmt::format("; took {:.1f} s", took / 1000);
-  }
-  if (const auto why = FindString(body, "why"); !why.empty()) row.what += fmt::format("; {}", why);
   return row;
 }
 

@@ -57,7 +57,7 @@ TEST(History, ShowsChangeOfSharingMode) {
   ASSERT_EQ(rows.size(), 3U);
   EXPECT_EQ(rows[0].what, "gpu 0 +shared@2 (free -> time slices)");
   EXPECT_EQ(rows[1].what, "gpu 0 -shared@2 (time slices -> whole); a/p takes gpu 0");
-  EXPECT_EQ(rows[2].what, "applied: repartitioned; GPU 0 of n-1: whole -> MPS");
+  EXPECT_EQ(rows[2].what, "Repartitioned n-1; GPU 0 of n-1 changed from whole to MPS");
 }
 
 TEST(History, ShowsDecisionsEventsAndXids) {
@@ -84,14 +84,15 @@ TEST(History, ShowsDecisionsEventsAndXids) {
   EXPECT_EQ(rows[5].subject, "node/n-1");
   EXPECT_EQ(rows[5].what, "42 records were lost before delivery");
   EXPECT_EQ(rows[6].what, "its spool was recreated: undelivered records, if any, are lost");
-  EXPECT_EQ(rows[0].what, "applied: repartitioned; for a/p; took 1.5 s");
+  EXPECT_EQ(rows[0].what, "a/p got slices on n-1 in 2 s") << "the sentence of the story";
   EXPECT_EQ(rows[1].subject, "a/v");
-  EXPECT_EQ(rows[1].what, "applied: goes; wanted");
+  EXPECT_EQ(rows[1].what,
+            "a/v was evicted for a pod to which an elastic quota guarantees the resources; wanted");
   EXPECT_EQ(rows[3].what, "XID 79: fell off");
   EXPECT_EQ(HistoryTable(rows).ToString(80),
             "TIME                  KIND     OF        WHAT\n"
-            "1970-01-01T00:00:00Z  plan     n-1       applied: repartitioned; for a/p; took …\n"
-            "1970-01-01T00:00:00Z  reclaim  a/v       applied: goes; wanted\n"
+            "1970-01-01T00:00:00Z  plan     n-1       a/p got slices on n-1 in 2 s\n"
+            "1970-01-01T00:00:00Z  reclaim  a/v       a/v was evicted for a pod to which an …\n"
             "1970-01-01T00:00:00Z  event    Pod a/p   Repartitioned: ?[2J\n"
             "1970-01-01T00:00:00Z  xid      GPU-1     XID 79: fell off\n"
             "1970-01-01T00:00:00Z  event    Node n    NodeNotReady:\n"
@@ -110,7 +111,8 @@ TEST(History, ShowsDecisionOncePerState) {
                                  decision("applied", std::string(a).append(",") + b)},
                                 {});
   ASSERT_EQ(rows.size(), 2U);
-  EXPECT_EQ(rows[1].what, "applied: repartitioned; for n/a, n/b");
+  EXPECT_EQ(rows[0].what, "Creating a layout");
+  EXPECT_EQ(rows[1].what, "n/a and n/b got slices");
 }
 
 TEST(History, DecisionKeepsTimesWhenMadeAndDone) {

@@ -244,7 +244,7 @@ struct Session {
   bool quit = false, help = false;
 
   ViewModel Model(double reached) const {
-    ViewModel model = Observe(world, started);
+    ViewModel model = Observe(world, started, telemetry.Decisions());
     model.speed = flags.speed;
     model.reached = reached;
     model.hint = fmt::format("dashboard: {}   {}", telemetry.Url(), hint);

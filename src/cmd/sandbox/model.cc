@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 #include <string>
@@ -15,6 +16,7 @@
 #include "quota/ledger.h"
 #include "scheduling/pod_state.h"
 #include "scheduling/remedies.h"
+#include "telemetryserver/stories.h"
 
 namespace nos::cmd {
 namespace {
@@ -123,51 +125,18 @@ WaitingRow Waiting(const cluster::Pod& pod, const controllers::Partitioner* part
   return row;
 }
 
-// Splits "3g.20gb@4,1g.5gb@0" into its parts.
-std::set<std::string> Parts(const std::string& layout) {
-  std::set<std::string> parts;
-  if (layout.empty()) return parts;
-  for (const std::string_view part : Split(layout, ',')) parts.emplace(part);
-  return parts;
+DecisionRow RowOf(const telemetryserver::Story& story, Time started) {
+  return {Time(std::chrono::milliseconds(story.at)) - started, story.sentence};
 }
 
-// Changes between two layouts: "+3g.20gb@4", "-1g.5gb@5".
-std::vector<std::string> Difference(const std::string& before, const std::string& after) {
-  const std::set<std::string> had = Parts(before), has = Parts(after);
-  std::vector<std::string> changes;
-  for (const std::string& part : has) {
-    if (!had.contains(part)) changes.push_back("+" + part);
-  }
-  for (const std::string& part : had) {
-    if (!has.contains(part)) changes.push_back("-" + part);
-  }
-  return changes;
+// Decisions of the partitioner that are no decision records: a plan without an answer, a repair.
+bool HasNoRecord(const controllers::Decision& decision) {
+  return !decision.note.empty() && decision.note != "applied" &&
+         !decision.note.starts_with("partial: ");
 }
 
 DecisionRow RowOf(const controllers::Decision& decision, Time started) {
-  DecisionRow row{decision.time - started, decision.node, {}, decision.pods, decision.note};
-  if (decision.gpu >= 0) row.subject += fmt::format(" gpu {}", decision.gpu);
-  row.changes = Difference(decision.before, decision.after);
-  return row;
-}
-
-DecisionRow RowOf(const controllers::ScalingDecision& decision, Time started) {
-  DecisionRow row{decision.time - started, "autoscaler", {}, decision.pods, decision.message};
-  if (!decision.pool.empty()) row.subject = "pool " + decision.pool;
-  const std::string said = row.subject + ": ";  // the subject is printed once
-  if (row.note.starts_with(said)) row.note.erase(0, said.size());
-  return row;
-}
-
-DecisionRow RowOf(const sim::EvictionChecker::Eviction& eviction, Time started) {
-  const std::string preemptor = eviction.preemptor.empty() ? "a waiting pod" : eviction.preemptor;
-  return {eviction.at - started,
-          eviction.pod,
-          {},
-          {},
-          fmt::format("evicted for {}, {}", preemptor,
-                      eviction.for_quota ? "to which its elastic quota guarantees the resources"
-                                         : "which has a higher priority")};
+  return {decision.time - started, fmt::format("{}: {}", decision.node, decision.note)};
 }
 
 // The GPU resources of each quota, in the order of names.
@@ -214,7 +183,7 @@ std::vector<PoolRow> Pools(sim::World& world) {
 
 }  // namespace
 
-ViewModel Observe(sim::World& world, Time started) {
+ViewModel Observe(sim::World& world, Time started, std::span<const Json> decisions) {
   ViewModel model;
   model.elapsed = world.Now() - started;
   for (const auto& [name, machine] : world.machines()) {
@@ -237,19 +206,12 @@ ViewModel Observe(sim::World& world, Time started) {
             [](const WaitingRow& a, const WaitingRow& b) {
               return a.age != b.age ? a.age > b.age : a.pod < b.pod;
             });
+  for (const telemetryserver::Story& story : telemetryserver::StoriesOf(decisions)) {
+    model.decisions.push_back(RowOf(story, started));
+  }
   if (partitioner != nullptr) {
     for (const controllers::Decision& decision : partitioner->decisions()) {
-      if (decision.note == "applied") continue;  // the GPU rows above show it
-      model.decisions.push_back(RowOf(decision, started));
-    }
-  }
-  for (const sim::EvictionChecker::Eviction& eviction : world.checks().evictions().last()) {
-    model.decisions.push_back(RowOf(eviction, started));
-  }
-  if (world.controllers().autoscaler() != nullptr) {
-    for (const controllers::ScalingDecision& decision :
-         world.controllers().autoscaler()->decisions()) {
-      model.decisions.push_back(RowOf(decision, started));
+      if (HasNoRecord(decision)) model.decisions.push_back(RowOf(decision, started));
     }
   }
   std::ranges::stable_sort(model.decisions, {}, &DecisionRow::at);

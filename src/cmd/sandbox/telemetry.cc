@@ -78,7 +78,10 @@ SandboxTelemetry::SandboxTelemetry(sim::World& world)
       collector_(world.catalogue(),
                  [this](const std::vector<Json>& records) {
                    Batch batch{"cluster", {}, world_.Now()};
-                   for (const Json& record : records) batch.records.push_back(WriteJson(record));
+                   for (const Json& record : records) {
+                     decisions_.Add(record);
+                     batch.records.push_back(WriteJson(record));
+                   }
                    Send(std::move(batch));
                  }),
       operator_({}) {}

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "cmd/sandbox/latest_decisions.h"
 #include "cmd/telemetry/server.h"
 #include "controllers/collector.h"
 #include "controllers/operator.h"
@@ -43,6 +44,8 @@ class SandboxTelemetry {
   // Reports changes since the last call, and samples GPUs when a measurement is due. Also updates
   // the status of elastic quotas, as nos operator does.
   void Tick();
+  // Decision records of the collector, each as it was reported last.
+  std::vector<Json> Decisions() const { return decisions_.All(); }
 
  private:
   struct Batch {
@@ -63,6 +66,7 @@ class SandboxTelemetry {
   std::unique_ptr<Folder> folder_;
   Metrics metrics_;
   std::unique_ptr<TelemetryServer> server_;
+  LatestDecisions decisions_;
   controllers::Collector collector_;
   controllers::Operator operator_;
   std::unique_ptr<reconcile::Runner> collecting_, operating_;

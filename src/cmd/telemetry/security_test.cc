@@ -239,8 +239,9 @@ class TelemetrySecurityTest : public ::testing::Test {
 };
 
 TEST_F(TelemetrySecurityTest, UnauthenticatedClientsSeeNothing) {
-  for (const char* route : {"session", "overview", "gpus", "workloads", "workloads/team-a/p-1",
-                            "decisions", "quotas", "series?metric=used", "history", "stream"}) {
+  for (const char* route :
+       {"session", "overview", "gpus", "workloads", "workloads/team-a/p-1", "decisions", "quotas",
+        "series?metric=used", "history", "stories", "stream"}) {
     const Answer answer = Get(std::string("/api/v1/") + route);
     EXPECT_EQ(answer.code, 401) << route;
     EXPECT_EQ(answer.body.find("team-"), std::string::npos) << route;

@@ -10,6 +10,7 @@
 #include "cmd/command.h"
 #include "cmd/commands.h"
 #include "cmd/query/telemetry_client.h"
+#include "cmd/stories/reading.h"
 #include "cmd/terminal.h"
 #include "cmd/top/model.h"
 #include "cmd/top/screen.h"
@@ -21,7 +22,8 @@ constexpr int kMaxPages = 50;
 constexpr const char* kPageSize = "1000";
 constexpr BackOff kPauses{std::chrono::seconds(1), std::chrono::seconds(30)};
 constexpr Duration kForever = std::chrono::hours(24);
-constexpr const char* kDecisionsShown = "200";
+constexpr int64_t kDecisionsShown = 200;
+constexpr int64_t kFarAway = 9'999'999'999'999;  // milliseconds since the epoch
 constexpr std::chrono::milliseconds kDecisionsSince = std::chrono::hours(24);
 
 struct TopFlags {
@@ -104,21 +106,14 @@ class LiveTop {
     return true;
   }
 
-  // Decisions of the last day, newest first.
+  // Stories of the last day, newest first.
   Status ReadDecisions() {
-    Query query{
-        {"kind", "decision"},
-        {"from", std::to_string(std::max<int64_t>(0, model_.at() - kDecisionsSince.count()))},
-        {"limit", kDecisionsShown}};
-    if (!ns_.empty()) query.emplace_back("namespace", ns_);
-    NOS_ASSIGN(const Json answer, client_.Get("history", query));
-    std::vector<Json> events;
-    if (const Json* found = Find(answer, "events"); found != nullptr && found->is_array()) {
-      events.assign(found->get_array().begin(), found->get_array().end());
+    const TimeRange day{std::max<int64_t>(0, model_.at() - kDecisionsSince.count()), kFarAway};
+    NOS_ASSIGN(const StoriesRead read, ReadStories(client_, day, ns_, kDecisionsShown));
+    decisions_.clear();
+    for (const Json& answer : read.answers) {
+      for (StoryRow& story : StoryRows(answer)) decisions_.push_back(std::move(story));
     }
-    std::ranges::reverse(events);
-    decisions_ = HistoryRows(events, JsonObject());
-    std::ranges::reverse(decisions_);
     return Status::Ok();
   }
 
@@ -159,7 +154,7 @@ class LiveTop {
   std::string note_;  // a problem
   bool ended_ = false;
   bool decisions_read_ = false, quotas_read_ = false;
-  std::vector<HistoryRow> decisions_;
+  std::vector<StoryRow> decisions_;
   Json quotas_;
   TopScreen screen_;
   Interrupt interrupt_{""};

@@ -85,8 +85,8 @@ std::string TextOf(const TopGpu& gpu) {
   return text;
 }
 
-std::string TextOf(const HistoryRow& row) {
-  return fmt::format("{} {} {}", row.kind, row.subject, row.what);
+std::string TextOf(const StoryRow& story) {
+  return fmt::format("{} {} {}", story.type, story.outcome, story.sentence);
 }
 
 std::string TextOf(const Json& quota) {
@@ -144,16 +144,23 @@ std::vector<std::string> DetailsOf(const TopPod& pod) {
   return lines;
 }
 
-std::vector<std::string> DetailsOf(const HistoryRow& row, int64_t now) {
+std::vector<std::string> DetailsOf(const StoryRow& story, int64_t now) {
+  constexpr size_t kShown = 20;  // ids
   std::vector<std::string> lines;
-  AddField("decision", row.kind, lines);
+  AddField("decision", fmt::format("{}, {}", story.type, story.outcome), lines);
   AddField("time",
-           fmt::format("{} ({} ago)", FormatTime(Time(std::chrono::milliseconds(row.at))),
-                       AgoText(row.at, now)),
+           fmt::format("{} ({} ago)", FormatTime(Time(std::chrono::milliseconds(story.at))),
+                       AgoText(story.at, now)),
            lines);
-  AddField("about", row.subject, lines);
+  if (story.took_ms >= 0)
+    AddField("took", fmt::format("{:.1f} s", static_cast<double>(story.took_ms) / 1000), lines);
+  for (size_t i = 0; i < std::min(kShown, story.decisions.size()); ++i)
+    AddField(i == 0 ? "ids" : "", story.decisions[i], lines);
+  if (story.decisions.size() > kShown)
+    AddField("", fmt::format("and {} more", story.decisions.size() - kShown), lines);
   lines.emplace_back();
-  lines.push_back(row.what);
+  lines.push_back(story.sentence);
+  lines.push_back("Why: " + story.reason);
   return lines;
 }
 
@@ -305,8 +312,8 @@ void TopScreen::AddTexts(const TopData& data, Lines& lines) const {
   for (size_t i = page.first; i < page.first + page.count; ++i) {
     std::string text;
     if (decisions) {
-      const HistoryRow& row = data.decisions[i];
-      text = Pad(AgoText(row.at, data.at), 8) + Pad(row.kind, 12) + row.subject + ": " + row.what;
+      const StoryRow& story = data.decisions[i];
+      text = Pad(AgoText(story.at, data.at), 8) + Pad(story.type, 12) + story.sentence;
     } else {
       text = TextOf(QuotasIn(data)[i]);
     }

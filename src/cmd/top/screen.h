@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cmd/query/history_report.h"
+#include "cmd/stories/reading.h"
 #include "cmd/top/lines.h"
 #include "cmd/top/model.h"
 
@@ -20,7 +20,7 @@ enum class TopView { kOverview, kGpus, kPods, kWaiting, kDecisions, kQuotas };
 // Input of the views. Decisions and quotas are empty until the caller has read them.
 struct TopData {
   TopRows rows;
-  std::vector<HistoryRow> decisions;  // newest first
+  std::vector<StoryRow> decisions;  // newest first
   Json quotas;                        // as in GET quotas
   int64_t at = 0;                     // server time, milliseconds since the epoch
 };

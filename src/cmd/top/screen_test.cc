@@ -36,8 +36,16 @@ TopData Data(size_t gpus) {
     data.rows.pods.push_back(Pod(name, "pending", "7g.40gb"));
     data.rows.pods.back().why = "no node has room for 7g.40gb beside what is in use";
   }
-  data.decisions = {{data.at - 60'000, "evict", "a/pod-1", "done: evicted for team b"},
-                    {data.at - 90'000, "plan", "node-1", "applied: repartitioned GPUs"}};
+  data.decisions = {
+      {data.at - 60'000,
+       -1,
+       "reclaim",
+       "applied",
+       "a/pod-1 was evicted from node-1 for b/big",
+       "b is owed 20 GB",
+       {"e/1"}},
+      {data.at - 90'000, 2400, "plan", "applied", "a/pod (2 pods) got 2 × 1g.5gb on node-1 in 2 s",
+       "no free slice fitted", std::vector<std::string>(22, "plan/node-1/u/7")}};
   data.quotas = ParseJson(R"({"quotas":[{"type":"ElasticQuota","namespace":"a","name":"q",
       "resources":{"nos.nebuly.com/gpu-memory":{"min":40,"max":80,"used":60,"guaranteed":40,
       "borrowed":20,"lent":0}}}]})")
@@ -108,8 +116,17 @@ TEST(TopScreenTest, EnterShowsDetailsOfTheSelectedRow) {
   EXPECT_TRUE(Has(pod, "nos explain b/big")) << pod;
   Press(screen, data, {kEscape, '2', '\r'});
   EXPECT_TRUE(Has(Frame(screen, data), "slots 0 to 0: 1g.5gb used by a/pod-1\n"));
-  Press(screen, data, {'\r', '5', '\r'});
-  EXPECT_TRUE(Has(Frame(screen, data), "done: evicted for team b\n"));
+  Press(screen, data, {'\r', '5'});
+  EXPECT_TRUE(
+      Has(Frame(screen, data), "1m      reclaim     a/pod-1 was evicted from node-1 for b/big\n"))
+      << Frame(screen, data);
+  Press(screen, data, {kDown, kDown, '\r'});
+  const std::string plan = Frame(screen, data, {80, 40});
+  EXPECT_TRUE(Has(plan, "decision      plan, applied\n")) << plan;
+  EXPECT_TRUE(Has(plan, "took          2.4 s\n")) << plan;
+  EXPECT_TRUE(Has(plan, "              and 2 more\n")) << plan;
+  EXPECT_TRUE(Has(plan, "a/pod (2 pods) got 2 × 1g.5gb on node-1 in 2 s\n")) << plan;
+  EXPECT_TRUE(Has(plan, "Why: no free slice fitted\n")) << plan;
   Press(screen, data, {'\r', '6', '\r'});
   EXPECT_TRUE(Has(Frame(screen, data), "gpu-memory: uses 60, guaranteed 40, borrows 20, max 80\n"));
 }
