@@ -16,6 +16,7 @@ import type {
   Savings,
   SeriesAnswer,
   Session,
+  Stories,
   WhatIf,
   Workloads,
 } from "./types";
@@ -166,6 +167,9 @@ export const api = {
     query: { from?: number; to?: number; limit?: number; before?: string },
     signal?: AbortSignal,
   ) => get<{ decisions: Decision[] }>("decisions", { cluster, ...query }, signal),
+  /** Newest first. */
+  stories: (cluster: string, query: { since?: number; limit?: number; before?: string }, signal?: AbortSignal) =>
+    get<Stories>("stories", { cluster, ...query }, signal),
   quotas: (cluster: string, at?: number, signal?: AbortSignal) =>
     get<{ quotas: Quota[] }>("quotas", { cluster, at }, signal),
   pools: (cluster: string, at?: number, signal?: AbortSignal) =>

@@ -230,6 +230,50 @@ export interface PodName {
   name: string;
 }
 
+/** The texts of one decision, composed by the server. */
+export interface DecisionTexts {
+  /** The beginning of `sentence` that names pods; may be empty. */
+  subject: string;
+  sentence: string;
+  reason: string;
+  /** Slices: "2 × 2g.20gb, 3g.40gb"; empty for none. */
+  created: string;
+  destroyed: string;
+}
+
+/** Decisions that belong together, as one sentence, composed by the server. */
+export interface Story {
+  /** Of its earliest decision. */
+  id: string;
+  type: Decision["type"];
+  outcome: Decision["state"];
+  /** When its earliest and its latest decision were made. */
+  from: number;
+  at: number;
+  took_ms: number | null;
+  pods: PodName[];
+  victims: PodName[];
+  nodes: string[];
+  created: Record<string, number>;
+  destroyed: Record<string, number>;
+  /** The beginning of `sentence` that names pods; may be empty. */
+  subject: string;
+  sentence: string;
+  reason: string;
+  /** Ids, the earliest first; at most 100. */
+  decisions: string[];
+  /** Number of those that the lists leave out. */
+  more_pods?: number;
+  more_victims?: number;
+  more_nodes?: number;
+  more_decisions?: number;
+}
+
+export interface Stories {
+  stories: Story[];
+  next: string | null;
+}
+
 export interface Decision {
   /** Time of the latest report: a decision is reported again as it progresses. */
   at: number;
@@ -243,11 +287,12 @@ export interface Decision {
   nodes: { node: string; before: GpuLayout[]; after: GpuLayout[] }[];
   pods: PodName[];
   victims: PodName[];
-  /** "superseded" is only of this page: a later decision replaced the plan. */
+  /** "superseded": a later decision replaced the plan. */
   state: "planned" | "applied" | "failed" | "superseded";
   /** Only for a finished decision, if known. */
   took_ms?: number;
   why: string;
+  story: DecisionTexts;
 }
 
 export interface QuotaAmounts {

@@ -2,7 +2,7 @@
 import { createContext, useCallback, useContext, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { api, ApiError } from "../api/client";
 import type { Live } from "../api/live";
-import type { Cost, Gpus, Node, Overview, Pod, Session } from "../api/types";
+import type { Cost, Gpus, Node, Overview, Pod, Session, Stories } from "../api/types";
 import { backoff } from "../api/sse";
 import { hasCosts } from "./costs";
 import { compareNames } from "./names";
@@ -191,6 +191,24 @@ export function useHourCost(): Resource<Cost> {
     costs.reload();
   });
   return { ...costs, data: hasCosts(costs.data) ? costs.data : undefined };
+}
+
+/** What was decided in the last hour; loaded again after a decision, at most every two seconds, and every half minute. */
+export function useStories(): Resource<Stories> {
+  const { name, live } = useCluster();
+  const beat = useBeat(2_000);
+  const slow = useBeat(30_000);
+  const made = useRef(0);
+  const [round, setRound] = useState(0);
+  useEvent("decision", () => {
+    made.current++;
+  });
+  useEffect(() => setRound(made.current), [beat]);
+  const stories = useResource(`stories|${name}|${round}|${slow}`, (signal) =>
+    api.stories(name, { since: Math.max(0, Math.round(live.now() - hour)), limit: 1000 }, signal),
+  );
+  useEvent("reset", stories.reload);
+  return stories;
 }
 
 /** The time of the cluster's first data, 0 if it is older than the longest automatic range; undefined: not known yet. */

@@ -6,7 +6,6 @@ import { costOf, doneAt, madeAt } from "./layouts";
 import { memoryOf, splitRemedy } from "./pods";
 import { costOf as poolCost, gpuOf, modeOf } from "./pools";
 import { busyOf } from "./sort";
-import { reasonOf, titleOf } from "./stories";
 import { quotaName, type Team } from "./teams";
 import { causeOf, wantedOf, type WaitGroup } from "./waiting";
 
@@ -76,8 +75,8 @@ const decisions: Column<Decision>[] = [
   { name: "took_ms", of: (each) => each.took_ms },
   { name: "type", of: (each) => each.type },
   { name: "state", of: (each) => each.state },
-  { name: "summary", of: titleOf },
-  { name: "why", of: reasonOf },
+  { name: "summary", of: (each) => each.story.sentence },
+  { name: "why", of: (each) => each.story.reason },
   { name: "nodes", of: (each) => [...new Set([...each.nodes.map((node) => node.node), each.node ?? ""])].filter(Boolean).join("; ") },
   { name: "instances_created", of: (each) => costOf(each).made },
   { name: "instances_destroyed", of: (each) => costOf(each).destroyed },

@@ -1,7 +1,6 @@
 // A pod's way from its creation to its end: what happened when, and how long each part took.
 import type { ClusterEvent, Decision, PodDetail } from "../api/types";
 import { changesOf, difference, doneAt, madeAt } from "./layouts";
-import { madeText } from "./stories";
 import { isHeld } from "./waiting";
 
 export type StepKind = "created" | "gated" | "why" | "nominated" | "slice" | "bound" | "running" | "ended" | "evicted" | "other";
@@ -56,7 +55,7 @@ function ofDecision(pod: PodDetail, decision: Decision): Step[] {
   }
   if (decision.nodes.length === 0) return [step("nominated", madeAt(decision), decision.summary, decision.why, link)];
   const where = decision.nodes.map((each) => each.node).join(", ");
-  const made = madeText([decision]);
+  const made = decision.story.created;
   if (decision.state === "failed") return [step("why", madeAt(decision), "Repartitioning failed", `${where}: ${decision.why}`, { ...link, warning: true })];
   const gone = changesOf(decision).flatMap((change) => difference(change.before, change.after)).filter((each) => each.change < 0).length;
   const planned = step("nominated", madeAt(decision), "Repartitioning decided", `${made || "a layout"} on ${where}${gone > 0 ? ", in place of free instances" : ""}`, link);

@@ -9,13 +9,13 @@ import { byTime, changesOf, costOf, difference, doneAt, madeAt, switchOf, withDe
 import { href, setParams, useRoute } from "../lib/route";
 import { useSeries } from "../lib/series";
 import { decisionsCsv } from "../lib/tables";
-import { reasonOf, settled, titleOf } from "../lib/stories";
 import type { TimeRange } from "../lib/range";
 import { Chart } from "../ui/chart";
 import { CsvButton } from "../ui/save";
 import { Segments } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { Empty, Loaded } from "../ui/states";
+import { StoryText } from "../ui/story";
 import { Strip } from "../ui/strip";
 
 const atOnce = 100;
@@ -39,7 +39,7 @@ export default function DecisionsPage(): ReactNode {
       {(data) => (
         <>
           <Efficiency range={range} decisions={data.decisions} />
-          <List all={settled(data.decisions)} />
+          <List all={data.decisions} />
         </>
       )}
     </Loaded>
@@ -140,7 +140,7 @@ function Item({ decision, now, open }: { decision: Decision; now: number; open: 
         <time dateTime={new Date(made).toISOString()} title={clock(made, now)}>{clock(made, now, false)}</time>
         <span className="tag" data-type={decision.type}>{decision.type}</span>
         <span className="decision-summary ellipsis">
-          {titleOf(decision)}
+          <StoryText story={decision.story} />
         </span>
         <span className="decision-cost muted">
           {cost.made > 0 && <span>+{cost.made} made</span>}
@@ -153,7 +153,7 @@ function Item({ decision, now, open }: { decision: Decision; now: number; open: 
       {open && (
         <div className="decision-body" id={id}>
           <p>
-            <strong>Why</strong> {reasonOf(decision)} <span className="muted">({ago(made, now)})</span>
+            <strong>Why</strong> {decision.story.reason} <span className="muted">({ago(made, now)})</span>
           </p>
           <div className="decision-columns">
             <Pods title="Served" pods={decision.pods} none="no pod" />

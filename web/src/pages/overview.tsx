@@ -2,15 +2,13 @@
 // holds, what happened in the last hour.
 import { useMemo, type ReactNode } from "react";
 import { api } from "../api/client";
-import type { Cost, Decision, Overview, Pod, Pool, Quota, Series } from "../api/types";
+import type { Cost, Overview, Pod, Pool, Quota, Series, Stories, Story } from "../api/types";
 import { partsOf } from "../lib/capacity";
 import { centParts, cents, hours, labelOf, micros } from "../lib/costs";
-import { loadPending, useBeat, useCluster, useEvent, useGpus, useHourCost, useNow, useOverview, useRange, useResource, type Resource } from "../lib/data";
+import { loadPending, useBeat, useCluster, useEvent, useGpus, useHourCost, useNow, useOverview, useRange, useResource, useStories, type Resource } from "../lib/data";
 import { ago, clock, count, counted, duration, percent } from "../lib/format";
-import { madeAt, withDecision } from "../lib/layouts";
 import { href } from "../lib/route";
 import { useSeries } from "../lib/series";
-import { storiesOf, type Story } from "../lib/stories";
 import { teamsCsv, waitsCsv } from "../lib/tables";
 import { gigabytesOfGpu, idleCosts, inGpus, isUnmet, subjectOf, teamsOf, type Team } from "../lib/teams";
 import { groupCauses, groupWaiting } from "../lib/waiting";
@@ -26,6 +24,7 @@ import { QuotaBar } from "../ui/quotabar";
 import { staleAfter } from "../ui/shell";
 import { Spark } from "../ui/spark";
 import { Empty, Loaded } from "../ui/states";
+import { StoryText } from "../ui/story";
 import { stuckAfter, WaitRow } from "../ui/waitrow";
 import { useWide } from "../lib/wide";
 
@@ -51,13 +50,13 @@ interface Sources {
   gpus: ReturnType<typeof useGpus>;
   pending: Resource<Pod[]>;
   quotas: Resource<{ quotas: Quota[] }>;
-  decisions: Resource<{ decisions: Decision[] }>;
+  stories: Resource<Stories>;
   /** Of the last hour; no data without prices. */
   costs: Resource<Cost>;
 }
 
 function Answers({ overview }: { overview: Resource<Overview> }): ReactNode {
-  const { name, live } = useCluster();
+  const { name } = useCluster();
   const beat = useBeat(10_000);
   const gpus = useGpus(undefined, "");
   const pending = useResource(`pending|${name}|${beat}`, (signal) => loadPending(name, signal));
@@ -66,22 +65,16 @@ function Answers({ overview }: { overview: Resource<Overview> }): ReactNode {
     const next = data as { quotas?: Quota[] };
     if (Array.isArray(next.quotas)) quotas.set(() => ({ quotas: next.quotas ?? [] }));
   });
-  const decisions = useResource(`hour|${name}`, (signal) =>
-    api.decisions(name, { from: Math.round(live.now() - hour), limit: 1000 }, signal),
-  );
-  useEvent("decision", (data) => decisions.set((last) => ({ decisions: withDecision(last.decisions, data as Decision, 1000) })));
-  useEvent("reset", () => {
-    quotas.reload();
-    decisions.reload();
-  });
-  const sources: Sources = { overview, gpus, pending, quotas, decisions, costs: useHourCost() };
+  useEvent("reset", quotas.reload);
+  const stories = useStories();
+  const sources: Sources = { overview, gpus, pending, quotas, stories, costs: useHourCost() };
   return (
     <div className="overview">
       <Use {...sources} />
       <Attention {...sources} />
       <Waiting pending={pending} />
       <Teams {...sources} />
-      <Stories decisions={decisions} />
+      <LastHour stories={stories} />
       <MapPanel gpus={gpus} />
     </div>
   );
@@ -111,14 +104,14 @@ const Rows = ({ label, short, children }: { label: string; short?: boolean; chil
 
 /* How the GPUs are used. */
 
-function Use({ overview, decisions, costs }: Sources): ReactNode {
+function Use({ overview, stories, costs }: Sources): ReactNode {
   return (
     <section className="panel answer" data-area="use" aria-labelledby="answer-use">
       <h2 id="answer-use" className="hidden">Use of GPUs</h2>
       <Loaded resource={overview} what="the use of the cluster" rows={2}>
         {(data) => <Capacity overview={data} costs={costs} />}
       </Loaded>
-      <Trends decisions={decisions.data?.decisions ?? []} />
+      <Trends stories={stories.data?.stories ?? []} />
     </section>
   );
 }
@@ -233,11 +226,11 @@ const metrics = ["allocated", "used", "idle", "fragmented", "stranded", "seconds
 /** Round steps of an axis in seconds. */
 const spans = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400];
 
-function Trends({ decisions }: { decisions: Decision[] }): ReactNode {
+function Trends({ stories }: { stories: Story[] }): ReactNode {
   const range = useRange();
   const series = useSeries(metrics, ["cluster"], range);
   const tall = useWide(2000);
-  const marks = useMemo(() => decisions.map((each) => ({ at: madeAt(each), failed: each.state === "failed" })), [decisions]);
+  const marks = useMemo(() => stories.map((each) => ({ at: each.at, failed: each.outcome === "failed" })), [stories]);
   const shape = { from: range.from, to: range.to, height: tall ? 210 : 120, brief: true };
   return (
     <Loaded resource={series} what="trends" rows={2}>
@@ -278,7 +271,7 @@ interface Item {
   bad?: boolean;
 }
 
-function Attention({ gpus, pending, quotas, decisions }: Sources): ReactNode {
+function Attention({ gpus, pending, quotas, stories }: Sources): ReactNode {
   const { name, live } = useCluster();
   const now = useNow(10_000);
   const pools = useResource(`pools|${name}`, (signal) => api.pools(name, undefined, signal));
@@ -295,7 +288,7 @@ function Attention({ gpus, pending, quotas, decisions }: Sources): ReactNode {
     ...unmetQuotas(teams),
     ...stuckPods(pending.data ?? [], now),
     ...poolTroubles(pools.data?.pools ?? []),
-    ...failures(decisions.data?.decisions ?? [], now),
+    ...failures(stories.data?.stories ?? [], now),
   ];
   const sources = [gpus, pending, quotas];
   const failed = sources.find((each) => each.error && each.data === undefined);
@@ -365,14 +358,12 @@ const poolTroubles = (pools: readonly Pool[]): Item[] =>
     .filter((pool) => ["failing", "invalid", "closed"].includes(pool.state ?? ""))
     .map((pool) => ({ key: `pool/${pool.id}`, text: `Pool ${pool.name} is ${pool.state}`, why: pool.why ?? "", link: href("pools"), bad: pool.state !== "closed" }));
 
-function failures(decisions: readonly Decision[], now: number): Item[] {
-  const failed = decisions.filter((each) => each.state === "failed" && now - madeAt(each) < hour);
+function failures(stories: readonly Story[], now: number): Item[] {
+  const failed = stories.filter((each) => each.outcome === "failed" && now - each.at < hour);
   const last = failed[0];
   if (!last) return [];
-  return [{
-    key: "failed", text: `${counted(failed.length, "decision")} of the last hour failed`, why: `${last.summary}${last.why ? `: ${last.why}` : ""}`,
-    link: href("decisions", { id: last.id }),
-  }];
+  const many = failed.reduce((sum, each) => sum + decisionsOf(each), 0);
+  return [{ key: "failed", text: `${counted(many, "decision")} of the last hour failed`, why: last.sentence, link: href("decisions", { id: last.id }) }];
 }
 
 /* Who waits, and why. */
@@ -544,21 +535,20 @@ function TeamRow({ team, gigabytes, wasted, trend }: { team: Team; gigabytes: nu
 
 /* The last hour. */
 
-function Stories({ decisions }: { decisions: Resource<{ decisions: Decision[] }> }): ReactNode {
+const decisionsOf = (story: Story): number => story.decisions.length + (story.more_decisions ?? 0);
+
+function LastHour({ stories }: { stories: Resource<Stories> }): ReactNode {
   const now = useNow(10_000);
-  const stories = useMemo(
-    () => storiesOf((decisions.data?.decisions ?? []).filter((each) => madeAt(each) > now - hour)),
-    [decisions.data, now],
-  );
+  const shown = useMemo(() => (stories.data?.stories ?? []).filter((each) => each.at > now - hour), [stories.data, now]);
   return (
-    <Answer area="stories" title="The last hour" link={href("decisions")} note={stories.length > 0 ? counted(stories.reduce((sum, each) => sum + each.decisions, 0), "decision") : ""}>
-      <Loaded resource={decisions} what="decisions">
+    <Answer area="stories" title="The last hour" link={href("decisions")} note={shown.length > 0 ? counted(shown.reduce((sum, each) => sum + decisionsOf(each), 0), "decision") : ""}>
+      <Loaded resource={stories} what="decisions">
         {() =>
-          stories.length === 0 ? (
+          shown.length === 0 ? (
             <p className="muted">No GPU was repartitioned, no pod was evicted, no pool was scaled.</p>
           ) : (
             <Rows label="Decisions of the last hour">
-              {stories.slice(0, 200).map((story) => (
+              {shown.slice(0, 200).map((story) => (
                 <StoryRow key={story.id} story={story} now={now} />
               ))}
             </Rows>
@@ -574,11 +564,10 @@ function StoryRow({ story, now }: { story: Story; now: number }): ReactNode {
     <li className="story">
       <time className="muted nowrap" dateTime={new Date(story.at).toISOString()} title={ago(story.at, now)}>{clock(story.at, now, false)}</time>
       <span className="tag" data-type={story.type}>{story.type}</span>
-      <a href={href("decisions", { id: story.id })} className="story-text">
-        {story.subject && <strong>{story.subject} </strong>}
-        {story.text}
+      <a href={href("decisions", { id: story.id })} className="story-text" title={story.reason}>
+        <StoryText story={story} />
       </a>
-      {story.failed && <span className="bad-text nowrap">failed</span>}
+      {story.outcome === "failed" && <span className="bad-text nowrap">failed</span>}
     </li>
   );
 }

@@ -1,16 +1,13 @@
 // For a screen on the wall: one large answer after the other, without controls around it.
 import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { Button } from "react-aria-components";
-import { api } from "../api/client";
-import type { Cost, Decision, Pod } from "../api/types";
+import type { Cost, Pod, Stories } from "../api/types";
 import { partsOf } from "../lib/capacity";
 import { centParts, cents, hours, micros, shareOf } from "../lib/costs";
-import { loadPending, useBeat, useCluster, useEvent, useGpus, useHourCost, useNow, useOverview, useResource, type Resource } from "../lib/data";
+import { loadPending, useBeat, useCluster, useGpus, useHourCost, useNow, useOverview, useResource, useStories, type Resource } from "../lib/data";
 import { clock, count, counted, duration, percent } from "../lib/format";
-import { madeAt, withDecision } from "../lib/layouts";
 import { markTeams } from "../lib/palette";
 import { setParams, useRoute } from "../lib/route";
-import { storiesOf } from "../lib/stories";
 import { keepAwake } from "../lib/wake";
 import { groupWaiting } from "../lib/waiting";
 import { leaveWall } from "../lib/wall";
@@ -21,6 +18,7 @@ import { PartsBar, Swatch } from "../ui/costparts";
 import { Icon } from "../ui/icons";
 import { Freshness, staleAfter } from "../ui/shell";
 import { Loaded } from "../ui/states";
+import { StoryText } from "../ui/story";
 import { stuckAfter } from "../ui/waitrow";
 
 const slides = [
@@ -37,7 +35,7 @@ const lasts = 20_000;
 
 export default function WallPage(): ReactNode {
   const { params } = useRoute();
-  const { name, live } = useCluster();
+  const { name } = useCluster();
   const now = useNow(1000);
   const costs = useHourCost();
   const [paused, setPaused] = useState(false);
@@ -84,9 +82,7 @@ export default function WallPage(): ReactNode {
   const beat = useBeat(10_000);
   const gpus = useGpus(undefined, "");
   const pending = useResource(`pending|${name}|${beat}`, (signal) => loadPending(name, signal));
-  const decisions = useResource(`hour|${name}`, (signal) => api.decisions(name, { from: Math.round(live.now() - hour), limit: 1000 }, signal));
-  useEvent("decision", (data) => decisions.set((last) => ({ decisions: withDecision(last.decisions, data as Decision, 1000) })));
-  useEvent("reset", decisions.reload);
+  const stories = useStories();
   return (
     <div className="wall">
       <header className="wall-head">
@@ -99,7 +95,7 @@ export default function WallPage(): ReactNode {
         {slide.id === "use" && <Use />}
         {slide.id === "map" && <Map gpus={gpus} />}
         {slide.id === "waiting" && <Waiting pending={pending} now={now} />}
-        {slide.id === "hour" && <Hour decisions={decisions} now={now} />}
+        {slide.id === "hour" && <Hour stories={stories} now={now} />}
         {slide.id === "cost" && <Costs costs={costs} />}
       </main>
       <footer className="wall-foot">
@@ -217,20 +213,18 @@ function Waiting({ pending, now }: { pending: Resource<Pod[]>; now: number }): R
   );
 }
 
-function Hour({ decisions, now }: { decisions: Resource<{ decisions: Decision[] }>; now: number }): ReactNode {
-  const stories = useMemo(() => storiesOf((decisions.data?.decisions ?? []).filter((each) => madeAt(each) > now - hour)), [decisions.data, Math.floor(now / 10_000)]);
+function Hour({ stories, now }: { stories: Resource<Stories>; now: number }): ReactNode {
+  const shown = (stories.data?.stories ?? []).filter((each) => each.at > now - hour).slice(0, rows);
   return (
-    <Loaded resource={decisions} what="decisions" rows={6}>
+    <Loaded resource={stories} what="decisions" rows={6}>
       {() =>
-        stories.length === 0 ? <p className="wall-empty muted">No GPU was repartitioned, no pod was evicted, no pool was scaled.</p> : (
+        shown.length === 0 ? <p className="wall-empty muted">No GPU was repartitioned, no pod was evicted, no pool was scaled.</p> : (
           <ul className="wall-rows">
-            {stories.slice(0, rows).map((story) => (
+            {shown.map((story) => (
               <li key={story.id}>
                 <span className="wall-time">{clock(story.at, now, false)}</span>
-                <span className="wall-words">
-                  {story.subject && <strong>{story.subject} </strong>}{story.text}
-                </span>
-                <span className={story.failed ? "bad-text" : "muted"}>{story.failed ? "failed" : story.type}</span>
+                <span className="wall-words"><StoryText story={story} /></span>
+                <span className={story.outcome === "failed" ? "bad-text" : "muted"}>{story.outcome === "failed" ? "failed" : story.type}</span>
               </li>
             ))}
           </ul>

@@ -3,7 +3,7 @@
 // plans nothing well.
 import { generator, hash, noise } from "./random";
 import { gpusPerNode, models, teams, type Model, type Profile, type Team } from "./hardware";
-import type { Decision, GpuLayout, Instance, PodState } from "../../src/api/types";
+import type { Decision, DecisionTexts, GpuLayout, Instance, PodState } from "../../src/api/types";
 
 export const tick = 30_000;
 /** Interval for recomputing shares and reasons. */
@@ -84,6 +84,17 @@ const uuid = (kind: string, text: string): string => {
   const digits = [0, 1, 2, 3].map((part) => hash(`${part}${text}`).toString(16).padStart(8, "0")).join("");
   return `${kind}-${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12, 16)}-${digits.slice(16, 20)}-${digits.slice(20)}`;
 };
+
+const keyOf = (pod: { namespace: string; name: string }): string => `${pod.namespace}/${pod.name}`;
+
+/** Much simpler than the server's, and of the same shape. */
+function textsOf(decision: Decision): DecisionTexts {
+  const subject = keyOf(decision.victims[0] ?? decision.pods[0] ?? { namespace: "nobody", name: "at-all" });
+  const where = decision.nodes[0]?.node ?? "";
+  const sentence = decision.victims.length > 0 ? `${subject} was evicted from ${where} for ${decision.pods.map(keyOf).join(", ")}`
+    : decision.state === "failed" ? `${subject} got nothing: repartitioning failed on ${where}` : `${subject} got slices on ${where}`;
+  return { subject, sentence, reason: decision.why, created: "slices", destroyed: "" };
+}
 
 export class SimCluster {
   now: number;
@@ -364,7 +375,9 @@ export class SimCluster {
       why: type === "reclaim"
         ? `${served[0]!.team.quota} uses less than its min and ${victims[0]!.team.quota} borrows; the youngest borrowed pod of that size goes`
         : "no free instance has the profile; the layout that leaves most room for what is asked for most",
+      story: { subject: "", sentence: "", reason: "", created: "", destroyed: "" },
     };
+    decision.story = textsOf(decision);
     this.decisions.push(decision);
     changes?.decisions.push(decision);
   }

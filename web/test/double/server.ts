@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { Answers } from "./answers";
 import { Costs, type Prices } from "./costs";
 import { SimCluster, type Changes } from "./cluster";
-import type { Session } from "../../src/api/types";
+import type { Decision, Session, Story } from "../../src/api/types";
 
 const files = fileURLToPath(new URL("../../dist/", import.meta.url));
 
@@ -33,6 +33,12 @@ export interface Knobs {
   prices: Prices; // of GPUs
   unasked: string[]; // further namespaces, granted once the user names them
 }
+
+/** Each decision is a story of its own. */
+const storyOf = ({ id, type, state, at, took_ms, pods, victims, nodes, story }: Decision): Story => ({
+  id, type, outcome: state, from: at, at, took_ms: took_ms ?? null, pods, victims, nodes: nodes.map((each) => each.node), created: { "1g.10gb": 1 }, destroyed: {},
+  subject: story.subject, sentence: story.sentence, reason: story.reason, decisions: [id],
+});
 
 const normal: Knobs = { token: "", signIn: false, forbidden: false, failing: false, empty: false, submit: true, namespaces: null, prices: "all", unasked: [] };
 
@@ -169,7 +175,7 @@ export class Double {
     const parts = local.split("/").map(decodeURIComponent);
     if (local === "session") return json(response, 200, this.session(query.get("namespace") ?? ""));
     if (local === "stream") return this.stream(request, response);
-    if (knobs.forbidden && ["overview", "gpus", "decisions", "series", "history", "pools"].includes(local)) {
+    if (knobs.forbidden && ["overview", "gpus", "decisions", "stories", "series", "history", "pools"].includes(local)) {
       return json(response, 403, { error: `user casey may not see all of the cluster; it takes the right "get" on nodes/${local}` });
     }
     const at = Number(query.get("at")) || answers.now;
@@ -194,6 +200,14 @@ export class Double {
         let all = [...this.cluster.decisions].reverse().filter((each) => each.at >= from && each.at <= to);
         if (before) all = all.slice(all.findIndex((each) => each.id === before) + 1);
         return json(response, 200, { decisions: knobs.empty ? [] : all.slice(0, limit), next: limit < all.length ? all[limit - 1]!.id : null });
+      }
+      case "stories": {
+        const since = Number(query.get("since")) || 0;
+        const all = knobs.empty ? [] : [...this.cluster.decisions].reverse().filter((each) => each.at >= since).map(storyOf);
+        const first = query.get("before") ? all.findIndex((each) => `${each.at}.${each.id}` === query.get("before")) + 1 : 0;
+        const page = all.slice(first, first + limit);
+        const last = page.at(-1);
+        return json(response, 200, { stories: page, next: last && first + limit < all.length ? `${last.at}.${last.id}` : null });
       }
       case "jobs":
         return json(response, 200, knobs.empty ? { total: 0, jobs: [], queues: [] } : answers.jobs(query));

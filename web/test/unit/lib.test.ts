@@ -81,7 +81,7 @@ describe("colours", () => {
 });
 
 const decision: Decision = {
-  at: 0, id: "d", type: "plan", summary: "", pods: [], victims: [], state: "applied", took_ms: 1, why: "",
+  at: 0, id: "d", type: "plan", summary: "", pods: [], victims: [], state: "applied", took_ms: 1, why: "", story: { subject: "", sentence: "", reason: "", created: "", destroyed: "" },
   nodes: [{ node: "n", before: [{ index: 0, profiles: { "7g.40gb": 1 } }], after: [{ index: 0, profiles: { "3g.20gb": 2 } }, { index: 1, profiles: { "1g.5gb": 1 } }] }],
 };
 

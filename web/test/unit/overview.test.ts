@@ -1,9 +1,8 @@
-// The parts of the overview: groups of waiting pods, stories, teams; and the order of pods.
+// The parts of the overview: groups of waiting pods, teams; and the order of pods.
 import { describe, expect, it } from "vitest";
-import type { Cost, CostRow, Decision, GpuLayout, Pod, Quota } from "../../src/api/types";
+import type { Cost, CostRow, Pod, Quota } from "../../src/api/types";
 import { nextOrder, orderOf, sortPods } from "../../src/lib/sort";
 import { stem } from "../../src/lib/pods";
-import { podsText, reasonOf, settled, storiesOf, titleOf } from "../../src/lib/stories";
 import { gigabytesOfGpu, idleCosts, inGpus, isUnmet, teamsOf } from "../../src/lib/teams";
 import { teamsCsv } from "../../src/lib/tables";
 import { causeOf, groupCauses, groupWaiting } from "../../src/lib/waiting";
@@ -46,62 +45,14 @@ describe("waiting pods", () => {
     const groups = groupCauses([pod("a", { ...ofJob("a"), why: full(3) }), pod("b", { ...ofJob("b"), why: full(4) }), pod("c")]);
     expect(groups.map((each) => [each.cause.kind, each.pods.length])).toEqual([["nodes", 2], ["new", 1]]);
   });
+  it("have the stem of their name in common", () => {
+    expect(stem("train-7-x2b4q")).toBe("train-7");
+    expect(stem("alone")).toBe("alone");
+  });
   it("always have a cause in words", () => {
     expect(causeOf(pod("p")).title).toBe("Not evaluated yet");
     expect(causeOf(pod("p", { message: "something else" })).kind).toBe("other");
     expect(causeOf(pod("p", { why: "0/2 nodes are available: 2 node(s) had GPUs that are being partitioned." })).kind).toBe("partitioning");
-  });
-});
-
-const layout = (profiles: Record<string, number>, index = 0): GpuLayout => ({ index, profiles });
-const decision = (id: string, made: number, more: Partial<Decision> = {}): Decision => ({
-  id, at: made, made, type: "plan", summary: "repartitioned GPUs of Node n-1", state: "applied", why: "", pods: [], victims: [],
-  nodes: [{ node: "n-1", before: [layout({})], after: [layout({ "2g.20gb": 2 })] }], took_ms: 2400, ...more,
-});
-const named = (...names: string[]): { namespace: string; name: string }[] => names.map((name) => ({ namespace: "research", name }));
-
-describe("stories", () => {
-  it("merge the plans of one batch", () => {
-    const stories = storiesOf([
-      decision("a", 1_000_000, { pods: named("sweep-1", "sweep-2") }),
-      decision("b", 1_020_000, { pods: named("sweep-3"), nodes: [{ node: "n-2", before: [layout({})], after: [layout({ "2g.20gb": 1 })] }], took_ms: 4100 }),
-      decision("c", 1_200_000, { pods: named("sweep-4") }),
-    ]);
-    expect(stories.map((each) => `${each.subject} ${each.text}`)).toEqual([
-      "research/sweep-4 got 2 × 2g.20gb on n-1 in 2 s",
-      "research/sweep (3 pods) got 3 × 2g.20gb on n-2 and n-1 in 4 s",
-    ]);
-    expect(stories[1]).toMatchObject({ at: 1_020_000, id: "b", decisions: 2, failed: false });
-  });
-  it("have words for GPUs that are not divided by memory", () => {
-    const other = [{ node: "n-1", before: [layout({})], after: [layout({ shared: 4 }), layout({ gpu: 1 }, 1)] }];
-    expect(titleOf(decision("a", 1, { pods: named("chat-1"), nodes: other }))).toBe("research/chat-1 got 4 × time slice, whole GPU on n-1 in 2 s");
-  });
-  it("name who was evicted, for whom and why", () => {
-    const reclaim = decision("r", 5, {
-      type: "reclaim", summary: "x", node: "n-7", nodes: [], victims: named("train-3"), pods: [{ namespace: "production", name: "serve-1" }], why: "production is owed 20 GB",
-    });
-    expect(titleOf(reclaim)).toBe("research/train-3 evicted from n-7 for production/serve-1, within the guarantee of its elastic quota");
-    expect(storiesOf([reclaim])[0]!.text).toContain("production is owed 20 GB");
-  });
-  it("never print that a reason was not said", () => {
-    expect(reasonOf(decision("a", 1, { pods: named("sweep-1") }))).toBe("research/sweep-1 waited for 2 × 2g.20gb, and no free slice fitted");
-    expect(reasonOf(decision("a", 1))).toContain("2 × 2g.20gb");
-    expect(reasonOf(decision("a", 1, { why: "said" }))).toBe("said");
-  });
-  it("end what a later decision ended", () => {
-    const drain = decision("d", 10, { type: "scale", state: "planned", summary: "Draining node n-9", node: "n-9", nodes: [] });
-    const gone = decision("g", 20, { type: "scale", summary: "Removed node n-9", node: "n-9", nodes: [] });
-    const other = decision("o", 20, { type: "scale", state: "planned", summary: "Draining node n-8", node: "n-8", nodes: [] });
-    expect(settled([gone, drain, other]).map((each) => each.state)).toEqual(["applied", "applied", "planned"]);
-    const old = decision("p", 10, { state: "planned" });
-    expect(settled([old, decision("q", 30)]).map((each) => each.state)).toEqual(["superseded", "applied"]);
-  });
-  it("shorten lists of pods", () => {
-    expect(stem("train-7-x2b4q")).toBe("train-7");
-    expect(stem("alone")).toBe("alone");
-    expect(podsText(named("a-1", "a-1"))).toBe("research/a-1");
-    expect(podsText(named("a-1", "a-2", "b-1", "c-1", "d-1"))).toBe("research/a (2 pods), research/b-1 and 2 more pods");
   });
 });
 

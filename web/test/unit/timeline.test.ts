@@ -10,6 +10,7 @@ const pod = (more: Partial<PodDetail> = {}): PodDetail => ({
 });
 const plan = (more: Partial<Decision> = {}): Decision => ({
   at: t + 55_000, made: t + 50_000, id: "d-1", type: "plan", summary: "1 GPU repartitioned", took_ms: 5000, why: "", state: "applied", victims: [],
+  story: { subject: "", sentence: "Created 3g.40gb on n1", reason: "pods waited", created: "3g.40gb", destroyed: "2 × 1g.10gb" },
   nodes: [{ node: "n1", before: [{ index: 0, profiles: { "1g.10gb": 2 } }], after: [{ index: 0, profiles: { "3g.40gb": 1 } }] }],
   pods: [{ namespace: "vision", name: "train-1" }], ...more,
 });
