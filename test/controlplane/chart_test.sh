@@ -91,6 +91,19 @@ refuse 'needs leader election' render --set operator.leaderElection.enabled=fals
 bound() { render --set autoscaler.enabled=true --set telemetry.enabled=true "$@" | grep -c 'bindAddress: 127.0.0.1:8080'; }
 expect '^6$' bound --set metrics.loopback=true
 refuse '^0$' bound
+# Liveness does not end a daemon that has work before it answers its probes.
+# probes TEMPLATE: prints the kinds of the container's probes, with the fields that give them time.
+probes() {
+  render -s "templates/$1.yaml" --set autoscaler.enabled=true --set telemetry.enabled=true |
+    awk '/(startup|liveness|readiness)Probe:/ {printf "%s ", $1} /failureThreshold|initialDelay/ {printf "%s%s ", $1, $2}'
+}
+for each in agent operator; do
+  expect '^startupProbe: failureThreshold:150 livenessProbe: readinessProbe: $' probes "$each"
+done
+# These answer at once: the telemetry server also while it replays its journal.
+for each in partitioner scheduler autoscaler telemetry; do
+  expect '^livenessProbe: initialDelaySeconds:15 readinessProbe: $' probes "$each"
+done
 # After a removal a Job cleans up, with rights only where the chart does not delete the namespace itself.
 hook() { render -s templates/uninstall.yaml --set autoscaler.enabled=true "$@"; }
 expect 'args: .uninstall, --namespace, '"$namespace"'.$' hook

@@ -55,3 +55,21 @@ the API server.
 {{- end -}}
 {{- toYaml $affinity -}}
 {{- end -}}
+
+{{- /*
+The probes of a daemon that has work before it answers them: the agent initializes the driver, which takes seconds for
+each GPU, and the operator reads its undelivered records. Until the first answer the kubelet waits 5 minutes, then it
+ends the container; liveness counts afterwards.
+*/ -}}
+{{- define "nos.slowStartProbes" -}}
+startupProbe:
+  httpGet: {path: /healthz, port: health}
+  periodSeconds: 2
+  failureThreshold: 150
+livenessProbe:
+  httpGet: {path: /healthz, port: health}
+  periodSeconds: 20
+readinessProbe:
+  httpGet: {path: /readyz, port: health}
+  periodSeconds: 5
+{{- end -}}
