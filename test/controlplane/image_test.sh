@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# nos from nothing to a running slice, as docs/install.md has it: image and chart of a release come from a
-# registry, the chart alone configures every daemon but that of MPS, and a real kubelet with containerd and
+# nos from nothing to a running slice, and to shares by MPS, as docs/install.md has it: image and chart of a
+# release come from a registry, the chart alone configures every daemon, and a real kubelet with containerd and
 # runc runs them on the real control plane, with pods, Services and names of their own network. Doubles are:
-# the GPUs, their driver's files, and the GPU Operator, which puts these and labels on a node.
+# the GPUs, their driver's files and its MPS daemon, NVIDIA's container runtime, and the GPU Operator, which puts
+# these and labels on a node.
 #
 #   image_test.sh SCRIPT BUILD_FOLDER [RELEASE]
 #
@@ -32,12 +33,13 @@ if [ -z "${NOS_IMAGE_TEST:-}" ]; then
   NOS_IMAGE_TEST=$(mktemp -d)
   chmod 755 "$NOS_IMAGE_TEST"
   trap 'rm -rf "$NOS_IMAGE_TEST"' EXIT
+  arch=$(dpkg --print-architecture)
+  # The doubled MPS daemon is a script, and the image has no shell.
+  "$root/deploy/image/unpack" "$arch" "$NOS_IMAGE_TEST/shell" 'bash-static!' 'busybox-static!' >"$NOS_IMAGE_TEST/log" 2>&1 ||
+    skip "no packages from Debian's archive: $(tail -n 1 "$NOS_IMAGE_TEST/log")"
   if [ -n "${3:-}" ]; then
     ln -s "$(readlink -f "$3")" "$NOS_IMAGE_TEST/release"
   else
-    arch=$(dpkg --print-architecture)
-    "$root/deploy/image/unpack" "$arch" "$NOS_IMAGE_TEST/reach" 'ca-certificates!' >"$NOS_IMAGE_TEST/log" 2>&1 ||
-      skip "no packages from Debian's archive: $(tail -n 1 "$NOS_IMAGE_TEST/log")"
     say "a release"
     "$root/script/release" "$version" --draft --arch "$arch" --binary "$arch=$build/nos" \
       --registry "$registry" --out "$NOS_IMAGE_TEST/release" >"$NOS_IMAGE_TEST/log" 2>&1 ||
@@ -71,7 +73,8 @@ trap finish EXIT
 trap 'exit 130' INT TERM HUP
 # shellcheck source=test/controlplane/driver_of_node.sh
 . "$here/driver_of_node.sh"
-logs() { cat "$work/node/logs/$1"*/*/*.log; }
+# shellcheck source=test/controlplane/mps_of_node.sh
+. "$here/mps_of_node.sh"
 
 say "a registry has image and chart"
 crane=$("$controlplane" binary crane)
@@ -97,7 +100,8 @@ make_machine '{"model": "A100-40GB"}'
 cp "$nvml" "$work/driver/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.550.54.15"
 mkdir -p "$work/driver/usr/bin"
 gcc -static -O1 -o "$work/driver/usr/bin/nvidia-smi" "$here/sleeper.c" || fail "gcc"
-export NOS_NODE_DEVICES=$work/dev NOS_NODE_PROC=$work/proc NOS_NODE_DRIVER=$work/driver NOS_NODE_PODS=$pods_network
+make_toolkit "$work/shell/usr/bin"
+export NOS_NODE_TOOLKIT=$work/toolkit NOS_NODE_DEVICES=$work/dev NOS_NODE_PROC=$work/proc NOS_NODE_DRIVER=$work/driver NOS_NODE_PODS=$pods_network
 NOS_CONTROLPLANE_DIR=$dir setpriv --pdeathsig TERM "$here/kubelet.sh" "$node" "$work/node" >"$work/kubelet.sh.log" 2>&1 &
 pid[kubelet]=$!
 until k get node "$node" >/dev/null 2>&1; do
@@ -257,8 +261,80 @@ for log in "${end_of[@]}"; do expect '"stopping nos"' cat "/dev/fd/$log"; done
 
 say "make deploy installs the image that it is given"
 deploy() { PATH=$work/programs:$PATH make -C "$root" "$1" IMG="$registry/nos:$version" NAMESPACE="$system" ARGS="${2:-}"; }
+expect deleted k delete pods --all
+leave_mig
 expect 'STATUS: deployed' deploy deploy "-f $root/deploy/helm/nos/platforms/gpu-operator.yaml -f $work/doubles.yaml --wait --timeout 3m"
 expect "^$registry/nos:$version\$" k get daemonset nos-mig-agent -n "$system" -o jsonpath='{.spec.template.spec.containers[0].image}'
 expect 'successfully rolled out' k rollout status daemonset/nos-mig-agent -n "$system" --timeout 60s
+
+say "the commands of docs/install.md for shares, with the operator's RuntimeClass"
+expect created from "
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: nvidia}
+handler: nvidia
+" k create
+awk '
+  /^## / { on = /^## Shares of GPU memory/; next }
+  on && /^    / { print; seen = 1; next }
+  on && seen { exit }' "$root/docs/install.md" | sed "s|NODE|$node|" >"$work/page"
+expect '^2$' grep -cE '^    (helm upgrade nos|kubectl label node) ' "$work/page"
+(cd "$root" && PATH=$work/programs:$PATH timeout 120 bash -eux "$work/page") >"$work/typed.log" 2>&1 ||
+  fail "docs/install.md: $(cat "$work/typed.log")"
+expect 'successfully rolled out' k rollout status daemonset/nos-mig-agent -n "$system" --timeout 60s
+mps_ready
+expect "^$registry/nos:$version\$" k get pods -n "$system" -l app.kubernetes.io/component=mps -o jsonpath='{.items[*].spec.containers[*].image}'
+
+say "a pod has a share, of a daemon in the pod of nos-mps and within its limit of memory"
+expect created from "$(share first default 10 'hostIPC: true')" k create
+share_runs first default 10
+expect "^device /dev/nvidia$gpu " k logs first
+of_pod=$(k get pods -n "$system" -l app.kubernetes.io/component=mps -o jsonpath='{.items[*].metadata.uid}')
+within_pod "$daemon" "$of_pod" $((2 << 30))
+# shellcheck disable=SC2016 # the fields are awk's
+in_node awk -v folder=/run/nos/mps '$5 == folder && / - tmpfs / {found = 1} END {exit !found}' /proc/self/mountinfo ||
+  fail "the node has no file system of limited size on the daemons' folder"
+
+say "a rollout of the agent leaves daemon and program alone; nos-mps follows when its pod is deleted"
+upgrade() { "$helm" upgrade nos "$root/deploy/helm/nos" -n "$system" --reuse-values --wait --timeout 3m "$@"; }
+sed 's|extraEnv: \[|&{name: LATER, value: "1"}, |' "$work/doubles.yaml" >"$work/later.yaml"
+expect 'STATUS: deployed' upgrade -f "$work/later.yaml"
+expect 'successfully rolled out' k rollout status daemonset/nos-mig-agent -n "$system" --timeout 60s
+of() { k get pods -n "$system" -l "app.kubernetes.io/component=$1" -o "jsonpath=$2"; }
+expect LATER of mig-agent '{.items[*].spec.containers[*].env[*].name}'
+expect_no LATER of mps '{.items[*].spec.containers[*].env[*].name}'
+expect "^$of_pod 0\$" of mps '{.items[*].metadata.uid} {.items[*].status.containerStatuses[*].restartCount}'
+in_node kill -0 "$daemon" || fail "the rollout of the agent ended the daemon"
+expect '^Running 0$' k get pod first -o jsonpath='{.status.phase} {.status.containerStatuses[0].restartCount}'
+expect deleted k delete pod first
+former=$daemon
+expect deleted k delete pod -n "$system" -l app.kubernetes.io/component=mps --field-selector "spec.nodeName=$node"
+mps_ready
+expect LATER of mps '{.items[*].spec.containers[*].env[*].name}'
+expect created from "$(share second default 39 'hostIPC: true')" k create
+share_runs second default 39
+[ "$daemon" != "$former" ] || fail "the daemon outlived its pod"
+expect deleted k delete pod second
+
+say "with mps.shmFolder a namespace under baseline has shares, and nobody the host's IPC namespace"
+expect 'STATUS: deployed' upgrade --set gpuPartitioner.migAgent.mps.shmFolder=/run/nos/mps-shm
+expect 'successfully rolled out' k rollout status daemonset/nos-mig-agent -n "$system" --timeout 60s
+expect deleted k delete pod -n "$system" -l app.kubernetes.io/component=mps
+mps_ready
+expect '^$' k get pods -n "$system" -o jsonpath='{.items[*].spec.hostIPC}'
+expect created k create namespace guarded
+expect labeled k label namespace guarded pod-security.kubernetes.io/enforce=baseline
+expect 'condition met' k wait --for=create serviceaccount/default -n guarded --timeout 60s
+expect created from "$(share third guarded 4)" k create
+share_runs third guarded 4
+[ "$(in_node stat -c %d:%i /run/nos/mps-shm)" = "$(in_node stat -c %d:%i "/proc/$(pid_of third guarded)/root/dev/shm")" ] ||
+  fail "the pod's /dev/shm is not the folder of all shares"
+
+say "the node leaves MPS: without a share its GPU is as it was"
+expect labeled k label node "$node" nos.nebuly.com/gpu-partitioning=none --overwrite
+expect deleted k delete pod third -n guarded
+soon '^0$' jq '.gpus[0].computeMode' "$work/gpus.json"
+soon '^$' in_node find /run/nos/mps -name nvidia-cuda-mps-control.pid
 expect uninstalled deploy undeploy
+expect 'condition met|no matching resources' k wait --for=delete pods --all -n "$system" --timeout 60s
 echo ok

@@ -10,6 +10,7 @@
 # NOS_NODE_PROC: a folder with driver/ and devices, which containers see as /proc/driver and /proc/devices.
 # NOS_NODE_DRIVER: a folder that the node has as /run/nvidia/driver, where the GPU Operator puts the driver.
 # NOS_NODE_PODS: a network of IPv4, such as 10.88.1.0/24: pods get addresses in it, with network.sh.
+# NOS_NODE_TOOLKIT: a folder for nvidia_runtime.sh, which is the node's second runtime then, "nvidia".
 # NOS_NODE_CDI=false: containerd ignores CDI specifications.
 # NOS_NODE_GATES: feature gates of the kubelet, as YAML: "DRAExtendedResource: true".
 #
@@ -89,6 +90,7 @@ go_architecture() { uname -m | sed -e s/x86_64/amd64/ -e s/aarch64/arm64/; }
 
 configure() {
   local more='registerWithTaints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]' base='' listen=127.0.0.1
+  local runtimes='[plugins."io.containerd.cri.v1.runtime".containerd.runtimes'
   mkdir -p "$node_dir"/{kubelet,containerd,logs,cni,cdi}
   [ -z "${NOS_NODE_PROC:-}" ] || base="base_runtime_spec = \"$node_dir/base.json\""
   cat >"$node_dir/containerd.toml" <<Y
@@ -112,6 +114,18 @@ state = "/run/containerd"
     conf_dir = "$node_dir/cni"
     bin_dir = "/usr/lib/cni"
 Y
+  if [ -n "${NOS_NODE_TOOLKIT:-}" ]; then
+    # containerd passes the runtime's own arguments only.
+    printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$here/nvidia_runtime.sh" "$NOS_NODE_TOOLKIT" >"$node_dir/nvidia-runtime"
+    chmod +x "$node_dir/nvidia-runtime"
+    cat >>"$node_dir/containerd.toml" <<Y
+  $runtimes.nvidia]
+    runtime_type = "io.containerd.runc.v2"
+    $base
+    $runtimes.nvidia.options]
+      BinaryName = "$node_dir/nvidia-runtime"
+Y
+  fi
   if [ -n "${NOS_NODE_PODS:-}" ]; then
     # A link for each pod, so that packets between pods pass the node's rules for Services.
     cat >"$node_dir/cni/pods.conflist" <<Y

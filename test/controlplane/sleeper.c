@@ -8,6 +8,7 @@
 //   library /usr/lib64/libcuda.so.1 TEXT   a file of the driver, with its first line
 //   file LINE                              the first line of the file that METADATA names
 //   share 0=4096M 0                        the memory limit of MPS; error number of its folder of pipes
+//   daemon 123                             the process id that the MPS daemon has left there
 //   NVIDIA_VISIBLE_DEVICES=void
 #include <dirent.h>
 #include <errno.h>
@@ -84,6 +85,12 @@ static void print_share(void) {
   if (limit == NULL) return;
   const int error = pipes == NULL ? ENOENT : access(pipes, W_OK) == 0 ? 0 : errno;
   printf("share %s %d\n", limit, error);
+  char path[512], line[32] = "";
+  snprintf(path, sizeof path, "%s/nvidia-cuda-mps-control.pid", pipes == NULL ? "" : pipes);
+  FILE* file = fopen(path, "r");
+  if (file == NULL) return;
+  if (fgets(line, sizeof line, file) != NULL) printf("daemon %s", line);
+  fclose(file);
 }
 
 int main(int argc, char** argv) {

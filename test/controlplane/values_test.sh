@@ -131,6 +131,22 @@ expect 'kind: StatefulSet' release 53
 expect_no '^  name: "?[^ "]{64,}' release 53
 expect '^  name: r{39}-gpu-partitioner-metrics$' release 39
 
+# A release with a generated name ("nos-" and the time) shares no object with another one but the definitions of kinds,
+# and names nothing of the other one: daemons, roles and what they refer to follow the release.
+named_objects() { awk '/^kind:/ {kind = $2} /^metadata:/ {on = 1; next} on && /^  name:/ {print kind, $2; on = 0}' | sort -u; }
+every+=(--set gpuPartitioner.migAgent.mps.enabled=true)
+generated() { "$helm" template "$@" "$work/chart" -n nebuly-nos --kube-version 1.34.0 "${every[@]}"; }
+generated nos >"$work/named.yaml" || fail "render"
+for name in --generate-name nos-1733024000; do
+  generated "$name" >"$work/generated.yaml" || fail "render $name"
+  out=$(comm -12 <(named_objects <"$work/named.yaml") <(named_objects <"$work/generated.yaml"))
+  [ "$(grep -v '^CustomResourceDefinition ' <<<"$out")" = '' ] || fail "objects of two releases have the same name"
+  [ "$(named_objects <"$work/generated.yaml" | wc -l)" = "$(named_objects <"$work/named.yaml" | wc -l)" ] || fail "$name: other objects"
+done
+# Not so the scheduler's name for pods, and a group of alerts.
+expect_no '[nN]ame: "?nos-(gpu-partitioner|mig-agent|mps|scheduler|operator|telemetry|autoscaler|uninstall|metrics|reader)' \
+  grep -vE 'schedulerName: nos-scheduler$|^    - name: nos-telemetry$' "$work/generated.yaml"
+
 # The namespace of the agents may be one that nos did not make.
 expect 'helm.sh/resource-policy: keep' only agent --set gpuPartitioner.migAgent.namespace=nos-agents
 refuse 'wholeOnMigNodes needs devicePlugin.mode builtin' render --set gpuPartitioner.migAgent.hybrid.wholeOnMigNodes=true \
@@ -296,7 +312,7 @@ expect '^2$' two
 # values. The objects are those of the new defaults, except for the hand-over, which had another default.
 mv "$work/chart/values.yaml" "$work/values.yaml"
 cp "$files/reused.yaml" "$work/chart/values.yaml"
-every+=(--set gpuPartitioner.migAgent.mps.enabled=true --set gpuPartitioner.migAgent.devicePlugin.handover=environment)
+every+=(--set gpuPartitioner.migAgent.devicePlugin.handover=environment)
 render "${every[@]}" >"$work/reused.out" || fail "does not render with the values of an earlier release"
 expect 'image: "nos:0.1.0"' cat "$work/reused.out"
 render --set gpuPartitioner.image.repository=registry.test/mine >"$work/reused-image.out" || fail "render"
