@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gpu/modes.h"
+#include "gpu/product_words.h"
 #include "gpu/shares.h"
 
 namespace nos::gpu {
@@ -34,6 +35,14 @@ std::string ProductOf(std::string_view model) {
   }
   if (FindShares(model) != nullptr) model.remove_prefix(kSharesPrefix.size());
   return std::string(model);
+}
+
+std::string_view ArchitectureOfHost(std::string_view product) {
+  const std::vector<std::string> words = ProductWords(product);
+  const bool grace = std::ranges::any_of(words, [](std::string_view word) {
+    return (word.starts_with("gh") || word.starts_with("gb")) && AreDigits(word.substr(2));
+  });
+  return grace ? "arm64" : "amd64";
 }
 
 std::string ProductOf(const Model& model, const Model* other, const Model* product) {

@@ -29,6 +29,12 @@ std::string ProductOf(std::string_view model);
 // `model` is a share model, the product comes from `other`, else from `product`. Both may be null.
 std::string ProductOf(const Model& model, const Model* other, const Model* product = nullptr);
 
+// The processor's architecture in the words of the label kubernetes.io/arch: "arm64" for superchips
+// with a Grace processor (GH200, GB200, GB300, GB10), "amd64" for all others, which servers of both
+// kinds may have. `product`: a model of the catalogue, or a product as in nvidia.com/gpu.product.
+// Source: the names of docs.nvidia.com/grace-hopper and docs.nvidia.com/multi-node-nvlink-systems.
+std::string_view ArchitectureOfHost(std::string_view product);
+
 // The sharing mode of a GPU that has an instance of this profile: "gpu", "shared", "10gb",
 // "1g.5gb".
 std::string_view SharingModeOfProfile(std::string_view profile);

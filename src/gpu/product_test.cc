@@ -37,6 +37,19 @@ TEST(BoardTest, ProductNameHasNoSharingModeSuffixes) {
   }
 }
 
+TEST(BoardTest, SuperchipsHaveArmHosts) {
+  for (const std::string_view product :
+       {"GB200", "GB300", "GH200-144GB", "NVIDIA-GH200-480GB", "NVIDIA GH200 144G HBM3e",
+        "NVIDIA-GB200-MIG-1g.23gb", "NVIDIA-GB10"}) {
+    EXPECT_EQ(ArchitectureOfHost(product), "arm64") << product;
+  }
+  for (const std::string_view product :
+       {"H100-96GB", "NVIDIA-B200", "A100-40GB", "NVIDIA-H100-80GB-HBM3", "RTX-PRO-6000", "GB",
+        "80GB", "gb200x", ""}) {
+    EXPECT_EQ(ArchitectureOfHost(product), "amd64") << product;
+  }
+}
+
 TEST(BoardTest, SharedGpuTakesProductFromOtherModelOrLabel) {
   const Model& unshared = Find("H100-80GB+GPU+TIME-4");
   const Model& mig = Find("A100-40GB");

@@ -23,11 +23,11 @@ namespace nos::planning {
 std::string NewNodeName(std::string_view pool, int number);
 
 // The labels are the NodePool's, and those that the kubelet and GPU feature discovery set. Unless
-// the NodePool says otherwise, kubernetes.io/os is linux and kubernetes.io/arch is amd64. A
-// NodePool that derives its nodes from observed ones must have its template
-// (cluster/node_template.h). Error: kInvalid with the NodePool's field: the catalogue does not
-// contain its GPU, the GPU does not support the sharing mode, or the properties of its nodes are
-// unknown.
+// the NodePool says otherwise, kubernetes.io/os is linux and kubernetes.io/arch is amd64, or arm64
+// for GPUs that are on a chip with their processor (gpu::ArchitectureOfHost). A NodePool that
+// derives its nodes from observed ones must have its template (cluster/node_template.h). Error:
+// kInvalid with the NodePool's field: the catalogue does not contain its GPU, the GPU does not
+// support the sharing mode, or the properties of its nodes are unknown.
 Result<std::shared_ptr<const cluster::Node>> NewNodeOf(const cluster::NodePool& pool, int number,
                                                        const gpu::Catalogue& catalogue);
 

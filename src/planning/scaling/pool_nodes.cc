@@ -9,6 +9,7 @@
 #include "cluster/node_template.h"
 #include "cluster/resources.h"
 #include "gpu/modes.h"
+#include "gpu/product.h"
 #include "gpu/shares.h"
 
 namespace nos::planning {
@@ -84,9 +85,9 @@ void SetLabels(const NodePool& pool, const gpu::Catalogue& catalogue, cluster::N
   labels = pool.labels;
   labels["kubernetes.io/hostname"] = node.meta.name;
   labels.try_emplace("kubernetes.io/os", "linux");
-  labels.try_emplace("kubernetes.io/arch", "amd64");
-  if (pool.gpu.count == 0) return;
   const std::string& product = pool.gpu.product.empty() ? pool.gpu.model : pool.gpu.product;
+  labels.try_emplace("kubernetes.io/arch", gpu::ArchitectureOfHost(product));
+  if (pool.gpu.count == 0) return;
   if (!product.empty()) labels.try_emplace(std::string(cluster::kProductLabel), product);
   labels[std::string(cluster::kCountLabel)] = std::to_string(pool.gpu.count);
   const int64_t mib = MebibytesOf(pool, ModelOf(pool, catalogue));

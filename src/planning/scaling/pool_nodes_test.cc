@@ -55,6 +55,22 @@ TEST(PoolNodesTest, MigNodeStartsEmptyAndPartitionable) {
   EXPECT_EQ(info.allocatable.Get(cluster::InternResource("nvidia.com/gpu")), 0);
 }
 
+TEST(PoolNodesTest, NodesOfSuperchipsAreArmHostsUnlessPoolSaysOtherwise) {
+  const auto architecture = [](const NodePool& pool) {
+    return InfoOf(pool).node->meta.labels.at("kubernetes.io/arch");
+  };
+  NodePool pool = Pool("GB200", 4, SharingMode::kMig);
+  EXPECT_EQ(architecture(pool), "arm64");
+  pool.labels["kubernetes.io/arch"] = "riscv64";
+  EXPECT_EQ(architecture(pool), "riscv64");
+  // The catalogue's model has GPUs on both kinds of hosts; the product says which.
+  pool = Pool("H100-96GB", 1, SharingMode::kMig);
+  EXPECT_EQ(architecture(pool), "amd64");
+  pool.gpu.model.clear();
+  pool.gpu.product = "NVIDIA-GH200-480GB";
+  EXPECT_EQ(architecture(pool), "arm64");
+}
+
 TEST(PoolNodesTest, WholeGpusAreAllocatableResource) {
   NodePool pool = Pool("", 4, SharingMode::kNone);
   pool.gpu.product = "Tesla-T4";

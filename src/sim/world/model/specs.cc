@@ -10,6 +10,7 @@
 #include "cluster/elastic_quota.h"
 #include "device/mps_share.h"
 #include "gpu/modes.h"
+#include "gpu/product.h"
 #include "gpu/shares.h"
 
 namespace nos::sim {
@@ -82,7 +83,7 @@ JsonArray ContainersJson(const PodSpec& spec) {
 
 cluster::StringMap NodeLabels(const NodeSpec& spec) {
   cluster::StringMap labels = {{"kubernetes.io/hostname", spec.name},
-                               {"kubernetes.io/arch", "amd64"},
+                               {"kubernetes.io/arch", ArchitectureOf(spec)},
                                {"kubernetes.io/os", "linux"}};
   if (!spec.gpus.empty()) {
     labels[std::string(cluster::kProductLabel)] = ProductLabel(spec.gpus[0].model);
@@ -189,6 +190,10 @@ Json NodeObject(const NodeSpec& spec) {
                                             {"annotations", ToJson(spec.annotations)}}},
                     {"spec", std::move(node_spec)},
                     {"status", JsonObject{{"capacity", resources}, {"allocatable", resources}}}};
+}
+
+std::string ArchitectureOf(const NodeSpec& spec) {
+  return std::string(gpu::ArchitectureOfHost(spec.gpus.empty() ? "" : spec.gpus[0].model));
 }
 
 std::string PriorityClassName(int priority) {

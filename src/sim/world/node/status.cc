@@ -51,7 +51,7 @@ Json NodeStatusPatch(const NodeSpec& spec, const std::map<std::string, DeviceCou
                             {"nodeInfo", JsonObject{{"kubeletVersion", "v1.31.0"},
                                                     {"osImage", "nos sandbox"},
                                                     {"containerRuntimeVersion", "none://0"},
-                                                    {"architecture", "amd64"},
+                                                    {"architecture", ArchitectureOf(spec)},
                                                     {"operatingSystem", "linux"}}}}}};
 }
 
