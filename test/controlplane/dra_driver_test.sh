@@ -9,10 +9,16 @@
 build=$2 doubles=$(readlink -f "$(dirname "$0")/../doubles") node=dra-$$ team=team-dra-$$ release=nos-dra
 plane=$(mktemp -d)
 export NOS_CONTROLPLANE_DIR=$plane/plane NOS_CONTROLPLANE_ONLY="etcd kube-apiserver kube-controller-manager kube-scheduler"
-# On by default from Kubernetes 1.36 on.
-export NOS_FLAGS_KUBE_APISERVER="--feature-gates=DRAPartitionableDevices=true,DRADeviceBindingConditions=true,DRAResourceClaimDeviceStatus=true,DRAExtendedResource=true,ResourceHealthStatus=true,DRAConsumableCapacity=true"
-export NOS_FLAGS_KUBE_CONTROLLER_MANAGER="--feature-gates=DRAExtendedResource=true"
-export NOS_NODE_GATES="DRAExtendedResource: true, ResourceHealthStatus: true, DRAConsumableCapacity: true"
+minor=${NOS_KUBERNETES:-1.34}
+minor=${minor#1.}
+if [ "$minor" -lt 34 ]; then
+  echo "skipped: Kubernetes 1.$minor does not serve resource.k8s.io/v1"
+  exit 77
+elif [ "$minor" -lt 36 ]; then # on by default from 1.36 on
+  export NOS_FLAGS_KUBE_APISERVER="--feature-gates=DRAPartitionableDevices=true,DRADeviceBindingConditions=true,DRAResourceClaimDeviceStatus=true,DRAExtendedResource=true,ResourceHealthStatus=true,DRAConsumableCapacity=true"
+  export NOS_FLAGS_KUBE_CONTROLLER_MANAGER="--feature-gates=DRAExtendedResource=true"
+  export NOS_NODE_GATES="DRAExtendedResource: true, ResourceHealthStatus: true, DRAConsumableCapacity: true"
+fi
 trap 'rm -rf "$plane"' EXIT
 own_plane 0 "$NOS_CONTROLPLANE_DIR" "$plane/up"
 # shellcheck source=test/controlplane/real_node.sh

@@ -279,6 +279,9 @@ if ! [[ $node =~ ^[a-z0-9]([a-z0-9-]*[a-z0-9])?$ ]] || [ -z "$node_dir" ]; then
   die "usage: kubelet.sh NODE DIR [kill | ctr COMMAND...] (kubelet.sh --help)"
 fi
 node_dir=$(cd "$caller" && realpath -m "$node_dir") dir=$(cd "$caller" && realpath -m "$dir")
+# The kubelet has the version of its control plane; a newer one than the API server is not supported.
+# shellcheck disable=SC2034 # read by need_binaries
+kubernetes=$(cat "$dir/kubernetes.version" 2>/dev/null || true)
 case ${3:-} in
   inside) inside ;;
   kill)

@@ -45,6 +45,35 @@ stub "$tree/build/release/nos" 'kill -KILL $PPID'
 ! nightly chaos || fail "an interrupted night passes"
 [ "$(cat "$tree/build/nightly/seed-plain")" = "$before" ] || fail "an interrupted night uses up seeds"
 
+# Versions of Kubernetes: each test is a part; what is skipped says why, and a control plane that does not start is
+# counted once.
+mkdir -p "$tree"/test/controlplane/kubernetes-1.{98,99} "$tree/build/release/test/controlplane"
+tests=(policies chart e2e kubelet handover operator quotas scheduler_differential dra_differential dra_driver)
+for name in "${tests[@]}"; do
+  # shellcheck disable=SC2016
+  stub "$tree/test/controlplane/${name}_test.sh" 'echo "$NOS_KUBERNETES $0" >>"$CALLS"'
+done
+stub "$tree/build/release/test/controlplane/nos_contract_test" 'exit 0'
+stub "$tree/test/controlplane/dra_driver_test.sh" 'echo "skipped: too old"; exit 77'
+# shellcheck disable=SC2016
+stub "$tree/script/controlplane" 'echo "$NOS_KUBERNETES $1" >>"$CALLS"; [ "$1 $NOS_KUBERNETES" != "up $BROKEN" ] || exit "$CODE"'
+export CALLS=$tree/calls BROKEN='' CODE=1
+nightly versions || fail "a green night of versions fails"
+[ "$(totals)" = "22 passed, 0 failed" ] || fail "not every test on every version"
+grep -q 'dra_driver on Kubernetes 1.98: skipped: too old' "$tree/out" || fail "a skipped test does not say why"
+[ "$(grep -c ' up$' "$CALLS")" = 2 ] || fail "not one control plane for each version: $(cat "$CALLS")"
+[ "$(tail -n 1 "$CALLS")" = '1.99 down' ] || fail "a control plane stays"
+: >"$CALLS"
+nightly versions --kubernetes 1.99 || fail "one version fails"
+[ "$(totals)" = "11 passed, 0 failed" ] || fail "one version is more, or less"
+! grep -q '^1.98' "$CALLS" || fail "another version than the one asked for"
+! nightly versions --kubernetes 1.97 || fail "takes a version that is not there"
+stub "$tree/test/controlplane/e2e_test.sh" 'exit 1'
+! BROKEN=1.99 nightly versions || fail "a version without a control plane passes"
+[ "$(totals)" = "10 passed, 2 failed" ] || fail "a test and a control plane that fail are counted once each"
+BROKEN=1.99 CODE=77 nightly versions --kubernetes 1.99 || fail "a version that cannot be built fails"
+[ "$(totals)" = "0 passed, 0 failed" ] || fail "a version that cannot be built is counted"
+
 junit='<testsuite name="x" tests="4" failures="0" disabled="0" skipped="3">
 <testcase status="run"/>
 <testcase><skipped message="SKIP_RETURN_CODE=77"/></testcase>
