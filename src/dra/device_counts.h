@@ -36,7 +36,4 @@ std::string ResourceOfClass(const std::string& device_class);
 // Counts the devices of an allocated claim.
 DeviceCounts CountsOf(const ResourceClaim& claim, const Allocation& allocation);
 
-// True if the pod is charged for the claim: it is the first of its users, or would be.
-bool IsChargedFor(const ResourceClaim& claim, const cluster::Pod& pod);
-
 }  // namespace nos::dra

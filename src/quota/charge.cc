@@ -158,24 +158,52 @@ void Add(const std::map<std::string, int64_t>& counts, Amounts& to) {
   to.Add(added);
 }
 
-Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const ChargeRules& rules) {
-  Amounts charge;
-  const cluster::ResourceVector requests = cluster::RequestsOf(pod);
-  for (const auto& [id, amount] : requests.entries()) {
-    if (amount > 0 && id != cluster::kUnknownResource) charge.Set(id, amount);
-  }
-  charge.Set(cluster::kPods, 1);
-  if (rules.claims != nullptr && !pod.claims.empty()) charge.Add(rules.claims->Of(pod));
-  const GpuWorth worth = GpuWorthOf(node, rules);
+namespace {
+
+void AddMemory(const GpuWorth& worth, Amounts& to) {
   Amount memory = 0;
-  for (const auto& [id, amount] : charge.entries()) {
+  for (const auto& [id, amount] : to.entries()) {
     if (id > cluster::kPods) memory += amount * GbOf(cluster::ResourceName(id), worth);
   }
-  if (memory == 0) return charge;
+  if (memory == 0) return;
   Amounts of_gpus;
   of_gpus.Set(cluster::InternResource(kGpuMemory), memory);
-  charge.Add(of_gpus);
+  to.Add(of_gpus);
+}
+
+}  // namespace
+
+Amounts ChargeParts::Total() const {
+  Amounts total = own;
+  for (const auto& [key, amounts] : claims) total.Add(amounts);
+  return total;
+}
+
+Amounts ChargeParts::TakeNew(std::set<std::string>& counted) const {
+  Amounts total = own;
+  for (const auto& [key, amounts] : claims) {
+    if (counted.insert(key).second) total.Add(amounts);
+  }
+  return total;
+}
+
+ChargeParts ChargePartsOf(const cluster::Pod& pod, const cluster::Node* node,
+                          const ChargeRules& rules) {
+  ChargeParts charge;
+  const cluster::ResourceVector requests = cluster::RequestsOf(pod);
+  for (const auto& [id, amount] : requests.entries()) {
+    if (amount > 0 && id != cluster::kUnknownResource) charge.own.Set(id, amount);
+  }
+  charge.own.Set(cluster::kPods, 1);
+  if (rules.claims != nullptr && !pod.claims.empty()) charge.claims = rules.claims->Of(pod);
+  const GpuWorth worth = GpuWorthOf(node, rules);
+  AddMemory(worth, charge.own);
+  for (auto& [key, amounts] : charge.claims) AddMemory(worth, amounts);
   return charge;
+}
+
+Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const ChargeRules& rules) {
+  return ChargePartsOf(pod, node, rules).Total();
 }
 
 }  // namespace nos::quota

@@ -9,7 +9,8 @@
 //                                     on hybrid nodes), rounded up
 //
 // Devices of a pod's ResourceClaims count as the resources that they would be ("nvidia.com/gpu"),
-// and in addition by their class, as ResourceQuota names them.
+// and in addition by their class, as ResourceQuota names them. A claim that several pods use counts
+// once (ChargeParts, ledger.h).
 //
 // Pure functions of values.
 #pragma once
@@ -17,8 +18,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "quota/amounts.h"
 
@@ -26,12 +30,26 @@ namespace nos::quota {
 
 inline constexpr std::string_view kGpuMemory = "nos.nebuly.com/gpu-memory";
 
+// Amounts by the keys ("ns/name") of the ResourceClaims that count for them.
+using ClaimAmounts = std::vector<std::pair<std::string, Amounts>>;
+
 // Knows the devices of ResourceClaims.
 class ClaimCharges {
  public:
   virtual ~ClaimCharges() = default;
-  // For claims that are not allocated yet: the most that they may get.
-  virtual Amounts Of(const cluster::Pod& pod) const = 0;
+  // All claims that the pod names, without GPU memory. For claims that are not allocated yet: the
+  // most that they may get. Nothing for claims that are not known.
+  virtual ClaimAmounts Of(const cluster::Pod& pod) const = 0;
+};
+
+// The charge of a pod, and apart from it that of each of its claims, which other pods may use, too.
+struct ChargeParts {
+  Amounts own;
+  ClaimAmounts claims = {};
+
+  Amounts Total() const;
+  // Returns the total without the claims that `counted` has, and adds the others to `counted`.
+  Amounts TakeNew(std::set<std::string>& counted) const;
 };
 
 struct ChargeRules {
@@ -62,6 +80,9 @@ bool DependsOnNode(const cluster::Pod& pod);
 void Add(const std::map<std::string, int64_t>& counts, Amounts& to);
 
 // `node`: the pod's node, or null if it has none.
+ChargeParts ChargePartsOf(const cluster::Pod& pod, const cluster::Node* node,
+                          const ChargeRules& rules);
+// Their total.
 Amounts ChargeOf(const cluster::Pod& pod, const cluster::Node* node, const ChargeRules& rules);
 
 }  // namespace nos::quota

@@ -1,6 +1,7 @@
 #include "quota/ledger.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace nos::quota {
@@ -20,11 +21,15 @@ void Ledger::SetQuotas(std::vector<SharedQuota> quotas) {
   }
 }
 
-void Ledger::SetPod(const Pod& pod, Amounts charge) {
+void Ledger::SetPod(const Pod& pod, ChargeParts charge) {
   const auto [found, fresh] = pods_.try_emplace(pod->Key());
   Holder& holder = found->second;
-  if (!fresh) Count(holder, -1);
-  holder = {pod, std::move(charge)};
+  if (!fresh) {
+    Count(holder, -1);
+    Leave(holder);
+  }
+  holder = {pod, std::move(charge.own)};
+  Join(holder, std::move(charge.claims));
   Count(holder, 1);
 }
 
@@ -32,7 +37,52 @@ void Ledger::RemovePod(const std::string& key) {
   const auto found = pods_.find(key);
   if (found == pods_.end()) return;
   Count(found->second, -1);
+  Leave(found->second);
   pods_.erase(found);
+}
+
+Ledger::Seniority Ledger::SeniorityOf(const cluster::Pod& pod) {
+  return {pod.meta.created, -int64_t{pod.priority}, pod.Key()};
+}
+
+// Enters a pod that is not counted as a user of the claims. It takes over what it is charged for.
+void Ledger::Join(Holder& holder, ClaimAmounts claims) {
+  for (auto& [key, amounts] : claims) {
+    ClaimUsers& users = claims_[key];
+    const auto [own, fresh] =
+        users.try_emplace(SeniorityOf(*holder.pod), ClaimUser{&holder, std::move(amounts)});
+    if (!fresh) continue;  // the pod names the claim twice
+    holder.claims.push_back(key);
+    if (own != users.begin()) continue;
+    if (const auto next = std::next(own); next != users.end()) {
+      Charge(*next->second.holder, next->second.amounts, -1);
+    }
+    holder.charge.Add(own->second.amounts);
+  }
+}
+
+// Removes a pod that is no longer counted from the users of its claims.
+void Ledger::Leave(const Holder& holder) {
+  for (const std::string& key : holder.claims) {
+    const auto claim = claims_.find(key);
+    ClaimUsers& users = claim->second;
+    const auto own = users.find(SeniorityOf(*holder.pod));
+    const bool was_charged = own == users.begin();
+    users.erase(own);
+    if (users.empty()) {
+      claims_.erase(claim);
+    } else if (was_charged) {
+      const ClaimUser& heir = users.begin()->second;
+      Charge(*heir.holder, heir.amounts, 1);
+    }
+  }
+}
+
+void Ledger::Charge(Holder& holder, const Amounts& amounts, int sign) {
+  if (amounts.empty()) return;
+  Count(holder, -1);
+  holder.charge.Add(amounts, sign);
+  Count(holder, 1);
 }
 
 void Ledger::Count(Holder& holder, int sign) {
@@ -62,6 +112,55 @@ void Ledger::Count(Holder& holder, int sign) {
 const Amounts* Ledger::ChargeOf(const std::string& pod_key) const {
   const auto found = pods_.find(pod_key);
   return found == pods_.end() ? nullptr : &found->second.charge;
+}
+
+ChargeParts Ledger::WithoutOthers(ChargeParts charge, const std::string& pod_key) const {
+  std::erase_if(charge.claims, [&](const auto& claim) {
+    const auto users = claims_.find(claim.first);
+    return users != claims_.end() && std::ranges::any_of(users->second, [&](const auto& user) {
+             return user.second.holder->pod->Key() != pod_key;
+           });
+  });
+  return charge;
+}
+
+Amounts Ledger::FreedBy(const std::string& pod_key,
+                        FunctionRef<bool(const std::string& other)> gone) const {
+  const auto found = pods_.find(pod_key);
+  if (found == pods_.end()) return {};
+  const Holder& holder = found->second;
+  Amounts freed = holder.charge;
+  for (const std::string& key : holder.claims) {
+    const ClaimUsers& users = claims_.at(key);
+    const ClaimUser& charged = users.begin()->second;
+    const bool is_last = std::ranges::all_of(users, [&](const auto& user) {
+      return user.second.holder == &holder || gone(user.second.holder->pod->Key());
+    });
+    const bool is_charged = charged.holder == &holder;
+    if (is_charged != is_last) freed.Add(charged.amounts, is_last ? 1 : -1);
+  }
+  return freed;
+}
+
+std::vector<Ledger::Pod> Ledger::SharersOf(const std::string& pod_key, const Amounts& asked) const {
+  std::vector<Pod> sharers;
+  const auto found = pods_.find(pod_key);
+  if (found == pods_.end()) return sharers;
+  const auto is_asked = [&](const Amounts::Entry& entry) { return asked.Get(entry.first) > 0; };
+  for (const std::string& key : found->second.claims) {
+    const ClaimUsers& users = claims_.at(key);
+    if (std::ranges::none_of(users.begin()->second.amounts.entries(), is_asked)) continue;
+    for (const auto& [seniority, user] : users) sharers.push_back(user.holder->pod);
+  }
+  return sharers;
+}
+
+std::vector<Ledger::Pod> Ledger::UsersOf(const std::string& claim) const {
+  std::vector<Pod> pods;
+  const auto users = claims_.find(claim);
+  if (users == claims_.end()) return pods;
+  for (const auto& [seniority, user] : users->second) pods.push_back(user.holder->pod);
+  return pods;
 }
 
 bool Ledger::IsOverQuota(const std::string& pod_key) {
@@ -156,12 +255,12 @@ Ledger LedgerOf(std::vector<SharedQuota> quotas, const cluster::ClusterSnapshot&
   for (const Ledger::Pod& pod : pods) {
     const bool counts = !pod->node_name.empty() && !pod->Finished();
     if (counts && snapshot.Find(pod->node_name) == nullptr)
-      ledger.SetPod(pod, ChargeOf(*pod, nullptr, rules));
+      ledger.SetPod(pod, ChargePartsOf(*pod, nullptr, rules));
   }
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const cluster::NodeInfo& node = snapshot.node(i);
     for (const Ledger::Pod& pod : node.pods) {
-      ledger.SetPod(pod, ChargeOf(*pod, node.node.get(), rules));
+      ledger.SetPod(pod, ChargePartsOf(*pod, node.node.get(), rules));
     }
   }
   return ledger;

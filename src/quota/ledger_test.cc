@@ -131,6 +131,78 @@ TEST(LedgerTest, ReportsPodsOverQuota) {
   EXPECT_FALSE(ledger.IsOverQuota("a/old"));
 }
 
+ChargeParts WithClaim(const std::string& claim, int64_t milli, int64_t own = 100) {
+  return {Cpus(own), {{claim, Cpus(milli)}}};
+}
+
+TEST(LedgerTest, ClaimCountsOnceForTheOldestOfItsUsers) {
+  Ledger ledger;
+  ledger.SetQuotas({QuotaOf("a", "q", {"a"})});
+  ledger.SetPod(PodOf("a", "second", 2), WithClaim("a/c", 500));
+  ledger.SetPod(PodOf("a", "third", 3), WithClaim("a/c", 500));
+  EXPECT_EQ(ledger.balance().used(0), Cpus(700));
+  EXPECT_EQ(*ledger.ChargeOf("a/second"), Cpus(600));
+  ledger.SetPod(PodOf("a", "first", 1), WithClaim("a/c", 500));
+  EXPECT_EQ(ledger.balance().used(0), Cpus(800));
+  EXPECT_EQ(*ledger.ChargeOf("a/first"), Cpus(600));
+  EXPECT_EQ(*ledger.ChargeOf("a/second"), Cpus(100));
+  EXPECT_EQ(ledger.UsersOf("a/c").size(), 3u);
+  ledger.RemovePod("a/first");
+  EXPECT_EQ(*ledger.ChargeOf("a/second"), Cpus(600)) << "the next one is charged";
+  EXPECT_EQ(*ledger.ChargeOf("a/third"), Cpus(100));
+  ledger.SetPod(PodOf("a", "second", 2), WithClaim("a/c", 700));
+  EXPECT_EQ(ledger.balance().used(0), Cpus(900)) << "its device is known now";
+  ledger.RemovePod("a/second");
+  ledger.RemovePod("a/third");
+  EXPECT_EQ(ledger.balance().used(0), Amounts());
+  EXPECT_TRUE(ledger.UsersOf("a/c").empty());
+}
+
+// The labels of the pods follow the charge.
+TEST(LedgerTest, StandingFollowsTheChargeOfAClaim) {
+  Ledger ledger;
+  ledger.SetQuotas({QuotaOf("a", "q", {"a"})});
+  ledger.SetPod(PodOf("a", "first", 1), WithClaim("a/c", 900, 200));
+  ledger.SetPod(PodOf("a", "second", 2), WithClaim("a/c", 900, 0));
+  EXPECT_TRUE(ledger.IsOverQuota("a/first"));
+  ledger.RemovePod("a/first");
+  EXPECT_FALSE(ledger.IsOverQuota("a/second"));
+  (void)ledger.TakeChanged();
+  ledger.SetPod(PodOf("a", "first", 1), WithClaim("a/c", 900, 200));
+  EXPECT_EQ(ledger.TakeChanged(), std::set<size_t>{0});
+  EXPECT_TRUE(ledger.IsOverQuota("a/first"));
+}
+
+TEST(LedgerTest, ClaimIsFreeWhenItsLastUserHasLeft) {
+  Ledger ledger;
+  ledger.SetPod(PodOf("a", "first", 1), WithClaim("a/c", 500));
+  ledger.SetPod(PodOf("a", "second", 2), WithClaim("a/c", 500));
+  const auto freed = [&](const std::string& pod, const std::set<std::string>& gone) {
+    return ledger.FreedBy(pod, [&](const std::string& other) { return gone.contains(other); });
+  };
+  EXPECT_EQ(freed("a/first", {}), Cpus(100)) << "the other one keeps the devices";
+  EXPECT_EQ(freed("a/second", {}), Cpus(100));
+  EXPECT_EQ(freed("a/first", {"a/second"}), Cpus(600));
+  EXPECT_EQ(freed("a/second", {"a/first"}), Cpus(600));
+  EXPECT_EQ(freed("a/none", {}), Amounts());
+  const auto sharers = [&](const Amounts& asked) {
+    return ledger.SharersOf("a/second", asked).size();
+  };
+  EXPECT_EQ(sharers(Cpus(1)), 2u);
+  Amounts other;
+  other.Set(cluster::InternResource("x.io/y"), 1);
+  EXPECT_EQ(sharers(other), 0u) << "the claim counts for nothing that is asked";
+}
+
+TEST(LedgerTest, PodIsNotChargedForClaimsInUse) {
+  Ledger ledger;
+  const ChargeParts charge = WithClaim("a/c", 500);
+  EXPECT_EQ(ledger.WithoutOthers(charge, "a/new").Total(), Cpus(600));
+  ledger.SetPod(PodOf("a", "user"), charge);
+  EXPECT_EQ(ledger.WithoutOthers(charge, "a/new").Total(), Cpus(100));
+  EXPECT_EQ(ledger.WithoutOthers(charge, "a/user").Total(), Cpus(600));
+}
+
 // Compares everything that is observable of the pools of all levels.
 void ExpectSame(const Balance& a, const Balance& b) {
   ASSERT_EQ(a.size(), b.size());
@@ -170,9 +242,15 @@ class LedgerWorld {
       pods_.erase(ns + "/" + key);
     } else {
       const std::string ns = OneOf(random_, kNamespaces);
-      Amounts charge;
-      charge.Set(cluster::InternResource(OneOf(random_, kResources)),
-                 OneOf(random_, std::vector<int64_t>{1, 2, 7, 40, INT64_MAX}));
+      ChargeParts charge;
+      charge.own.Set(cluster::InternResource(OneOf(random_, kResources)),
+                     OneOf(random_, std::vector<int64_t>{1, 2, 7, 40, INT64_MAX}));
+      for (const size_t claim : {0, 1, 2}) {
+        if (!random_.Chance(0.2)) continue;
+        Amounts amounts;
+        amounts.Set(cluster::InternResource(kResources[claim]), static_cast<int64_t>(claim) + 1);
+        charge.claims.emplace_back(ns + "/c" + std::to_string(claim), std::move(amounts));
+      }
       ledger.SetPod(PodOf(ns, key), charge);
       pods_[ns + "/" + key] = {PodOf(ns, key), charge};
     }
@@ -231,7 +309,7 @@ class LedgerWorld {
 
   Random random_;
   std::vector<SharedQuota> quotas_;
-  std::map<std::string, std::pair<Ledger::Pod, Amounts>> pods_;
+  std::map<std::string, std::pair<Ledger::Pod, ChargeParts>> pods_;
   std::map<std::string, bool> over_;  // at the previous check
   bool same_quotas_ = false;          // no SetQuotas since the previous check
 };

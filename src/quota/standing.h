@@ -18,6 +18,7 @@
 
 #include <memory>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,7 +34,8 @@ inline constexpr std::string_view kOverQuota = "over-quota";
 struct Holder {
   std::shared_ptr<const cluster::Pod> pod;
   Amounts charge;
-  bool over_quota = false;  // Set by CountInQuota and Ledger.
+  bool over_quota = false;               // Set by CountInQuota and Ledger.
+  std::vector<std::string> claims = {};  // Keys of the pod's ResourceClaims, for Ledger.
 };
 
 // Order in which `min` covers pods: total over pods with distinct names. Charges are compared only

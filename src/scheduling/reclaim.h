@@ -70,7 +70,7 @@ class Reclaim final : public EvictionRule {
   void Carry(const Preemption& found, const cluster::ClusterSnapshot& snapshot, const Pod& pod);
 
   void LookAt(const cluster::NodeInfo& node) override;
-  EvictionUnit UnitOf(const Pod& pod) const override { return unit_of_(pod); }
+  EvictionUnit UnitOf(const Pod& pod) const override { return WithSharers(pod); }
   bool MayGo(const EvictionUnit& unit) const override;
   void Count(const EvictionUnit& unit, bool gone) override;
   bool LetsIn() const override { return !claim_->WhyNot(); }
@@ -110,6 +110,13 @@ class Reclaim final : public EvictionRule {
   // Keyed by pods of a snapshot.
   using Charges = std::unordered_map<const cluster::Pod*, const quota::Amounts*>;
 
+  // What the pod is charged for on the node, without claims that others are charged for.
+  quota::Amounts ChargeOn(const cluster::Node* node) const;
+  // Use that ends when the pods leave after those that are gone.
+  quota::Amounts FreedBy(const EvictionUnit& unit) const;
+  // The pods that leave with this one: its unit, and pods that use the same claims if these have
+  // what the pod is charged for.
+  EvictionUnit WithSharers(const Pod& pod) const;
   void CountAll(size_t account, const quota::Amounts& charge, int sign);
   quota::Entitlement ClaimIn(const quota::Balance& balance) const;
   Charges ChargesOfThoseThatMayGo() const;
@@ -150,6 +157,7 @@ class Reclaim final : public EvictionRule {
   std::set<std::string> spared_;
   Time latest_end_ = Time::max();
   std::map<std::string, Pod> gone_;  // by key
+  std::set<std::string> carried_;    // claims that pods of executed plans are charged for
   Pod pod_;
   std::vector<Group> groups_;                 // pods that may be evicted for the pod
   std::vector<Place> places_;                 // in visiting order

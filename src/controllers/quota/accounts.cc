@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "controllers/quota_rules.h"
-#include "dra/context.h"
-#include "dra/device_counts.h"
-#include "dra/device_index.h"
+#include "dra/objects.h"
+#include "scheduling/claim_charges.h"
 
 namespace nos::controllers {
 
@@ -16,32 +15,9 @@ using cluster::ElasticQuota;
 
 namespace {
 
-// Charges for the devices that claims have.
-class AllocatedDevices final : public quota::ClaimCharges {
- public:
-  explicit AllocatedDevices(const cluster::ClusterContext& around) : around_(around) {}
-  quota::Amounts Of(const cluster::Pod& pod) const override {
-    quota::Amounts charge;
-    for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
-      const dra::ResourceClaim* claim = around_.device_claims.Find(key);
-      if (claim == nullptr || !claim->allocation || !dra::IsChargedFor(*claim, pod)) continue;
-      quota::Add(dra::CountsOf(*claim, *claim->allocation), charge);
-    }
-    return charge;
-  }
-
- private:
-  const cluster::ClusterContext& around_;
-};
-
 std::shared_ptr<const dra::ResourceClaim> ClaimIn(const std::any& value) {
   const auto* found = std::any_cast<std::shared_ptr<const dra::ResourceClaim>>(&value);
   return found == nullptr ? nullptr : *found;
-}
-
-quota::ChargeRules With(quota::ChargeRules rules, const cluster::ClusterContext& around) {
-  rules.claims = std::make_shared<AllocatedDevices>(around);
-  return rules;
 }
 
 }  // namespace
@@ -59,26 +35,14 @@ std::string NameOf(const ElasticQuota& quota) {
 }
 
 QuotaAccounts::QuotaAccounts(quota::ChargeRules charges)
-    : charges_(With(std::move(charges), context_)) {}
+    : charges_(scheduling::WithClaims(std::move(charges), context_)) {}
 
-std::vector<QuotaAccounts::Pod> QuotaAccounts::UsersOf(const reconcile::ContextChange& change,
-                                                       const reconcile::Listers& view) {
-  std::vector<Pod> users;
+std::vector<QuotaAccounts::Pod> QuotaAccounts::UsersOf(
+    const reconcile::ContextChange& change) const {
   for (const std::any* value : {&change.before, &change.after}) {
-    const auto claim = ClaimIn(*value);
-    if (claim == nullptr) continue;
-    for (const dra::ClaimConsumer& user : claim->reserved_for) {
-      if (user.resource == dra::kPodConsumer) {
-        if (Pod pod = view.pods.Get(claim->ns + "/" + user.name)) users.push_back(std::move(pod));
-        continue;
-      }
-      for (const Pod& pod : *view.pods.Snapshot()) {
-        const bool member = pod->meta.ns == claim->ns && pod->scheduling_group == user.name;
-        if (member) users.push_back(pod);
-      }
-    }
+    if (const auto claim = ClaimIn(*value)) return ledger_.UsersOf(claim->Key());
   }
-  return users;
+  return {};
 }
 
 bool HasNode(const cluster::Pod& pod) { return !pod.node_name.empty() && !pod.Finished(); }
@@ -112,7 +76,7 @@ void QuotaAccounts::PutInForce() {
 void QuotaAccounts::Count(const reconcile::Listers& view, const Pod& pod) {
   if (!HasNode(*pod)) return ledger_.RemovePod(pod->Key());
   const auto node = view.nodes.Get(pod->node_name);
-  ledger_.SetPod(pod, ChargeOf(*pod, node.get(), charges_));
+  ledger_.SetPod(pod, ChargePartsOf(*pod, node.get(), charges_));
 }
 
 bool QuotaAccounts::ChangesCharges(const reconcile::Change<cluster::Node>& change) const {

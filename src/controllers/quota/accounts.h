@@ -48,8 +48,7 @@ class QuotaAccounts {
   void Rebuild(const reconcile::Listers& view);
   QuotaChange Apply(const reconcile::ContextChange& change);
   // The pods whose charge a change of a claim may have changed.
-  static std::vector<Pod> UsersOf(const reconcile::ContextChange& change,
-                                  const reconcile::Listers& view);
+  std::vector<Pod> UsersOf(const reconcile::ContextChange& change) const;
   // Puts the quotas of the caches in force.
   void PutInForce();
   // Updates the charge of a pod.

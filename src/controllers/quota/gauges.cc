@@ -52,15 +52,17 @@ bool Waits(const cluster::Pod& pod) {
 
 }  // namespace
 
-void ShowQuotas(const quota::Balance& balance,
+void ShowQuotas(const quota::Ledger& ledger,
                 const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
                 const quota::ChargeRules& rules, Metrics& metrics) {
+  const quota::Balance& balance = ledger.balance();
   std::vector<double> owed(balance.size());
   for (const auto& pod : pods) {
     const auto account = Waits(*pod) ? balance.AccountOf(pod->meta.ns) : std::nullopt;
     if (!account) continue;
-    const quota::Amounts charge = quota::ChargeOf(*pod, nullptr, rules);
-    if (balance.IsGuaranteed(*account, charge)) owed[*account] += 1;
+    const quota::ChargeParts charge =
+        ledger.WithoutOthers(quota::ChargePartsOf(*pod, nullptr, rules), pod->Key());
+    if (balance.IsGuaranteed(*account, charge.Total())) owed[*account] += 1;
   }
   Values amounts, waiting;
   for (size_t i = 0; i < balance.size(); ++i) {

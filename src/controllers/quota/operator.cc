@@ -108,7 +108,7 @@ void Operator::ApplyChanges(const reconcile::Listers& view) {
   for (const auto& change : view.changes->nodes) ApplyNode(view, change);
   for (const auto& change : view.changes->pods) ApplyPod(view, change.before, change.after);
   for (const reconcile::ContextChange& change : view.changes->around) {
-    for (const Pod& pod : parts_->accounts.UsersOf(change, view)) ApplyPod(view, pod, pod);
+    for (const Pod& pod : parts_->accounts.UsersOf(change)) ApplyPod(view, pod, pod);
   }
 }
 

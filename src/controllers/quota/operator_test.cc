@@ -70,11 +70,45 @@ TEST_F(OperatorTest, CountsDevicesOfClaims) {
   Run();
   EXPECT_EQ(StatusList("a/quota", "used"), "nos.nebuly.com/gpu-memory=20");
   EXPECT_EQ(Label("a/p1"), "over-quota");
-  claim({{"allocation", allocation}, {"reservedFor", JsonArray{user("p2")}}});
+  EXPECT_EQ(Label("a/p2"), "over-quota") << "it comes after a pod that is over quota";
+  Change("a/p1", [](Json& pod) { MakeObject(pod, "status")["phase"] = "Succeeded"; });
   Run();
-  EXPECT_EQ(StatusList("a/quota", "used"), "nos.nebuly.com/gpu-memory=20");
-  EXPECT_EQ(Label("a/p1"), "in-quota") << "the claim counts for its first user";
+  EXPECT_EQ(StatusList("a/quota", "used"), "nos.nebuly.com/gpu-memory=20")
+      << "the claim counts for its next user";
   EXPECT_EQ(Label("a/p2"), "over-quota");
+  Change("a/p2", [](Json& pod) { MakeObject(pod, "status")["phase"] = "Succeeded"; });
+  Run();
+  EXPECT_EQ(StatusList("a/quota", "used"), "nos.nebuly.com/gpu-memory=0");
+}
+
+// A PodGroup is the user, and not its pods.
+TEST_F(OperatorTest, CountsClaimsOfPodGroupsOnce) {
+  Node("n");
+  Quota("a", {{"nos.nebuly.com/gpu-memory", "10"}});
+  for (const char* name : {"p1", "p2", "p3"}) {
+    Pod("a", name, {{"cpu", "1"}});
+    Change("a/" + std::string(name), [](Json& pod) {
+      MakeObject(pod, "spec")["resourceClaims"] =
+          JsonArray{{{"name", "gpu"}, {"resourceClaimName", "shared"}}};
+      MakeObject(pod, "spec", "schedulingGroup")["podGroupName"] = "g";
+    });
+  }
+  const Json result = {{"request", "r"},
+                       {"driver", "gpu.nvidia.com"},
+                       {"pool", "n"},
+                       {"device", "gpu-0-mig-2g20gb-14-0"}};
+  api_.Put({{"apiVersion", "resource.k8s.io/v1"},
+            {"kind", "ResourceClaim"},
+            {"metadata", {{"namespace", "a"}, {"name", "shared"}, {"uid", "c"}}},
+            {"spec", JsonObject{}},
+            {"status",
+             {{"allocation", {{"devices", {{"results", JsonArray{result}}}}}},
+              {"reservedFor", JsonArray{{{"apiGroup", "scheduling.k8s.io"},
+                                         {"resource", "podgroups"},
+                                         {"name", "g"},
+                                         {"uid", "g"}}}}}}});
+  Start();
+  EXPECT_EQ(StatusList("a/quota", "used"), "nos.nebuly.com/gpu-memory=20");
 }
 
 TEST_F(OperatorTest, ExportsQuotaMetricsWhileLeading) {

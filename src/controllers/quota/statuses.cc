@@ -69,7 +69,7 @@ void QuotaStatuses::Find(const reconcile::Listers& view, Time now) {
   if (!outdated_ || now < next_) return;
   next_ = now + config_.status_pause;
   if (metrics_ != nullptr) {
-    ShowQuotas(accounts_.balance(), *view.pods.Snapshot(), accounts_.charges(), *metrics_);
+    ShowQuotas(accounts_.ledger(), *view.pods.Snapshot(), accounts_.charges(), *metrics_);
   }
   std::vector<std::string> shares;
   for (const auto& [name, account] : accounts_.by_name()) {

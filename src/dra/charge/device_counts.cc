@@ -58,10 +58,4 @@ DeviceCounts CountsOf(const ResourceClaim& claim, const Allocation& allocation) 
   return counts;
 }
 
-bool IsChargedFor(const ResourceClaim& claim, const cluster::Pod& pod) {
-  if (claim.reserved_for.empty()) return true;
-  const ClaimConsumer& first = claim.reserved_for.front();
-  return first.resource != "pods" || first.uid == pod.meta.uid;
-}
-
 }  // namespace nos::dra

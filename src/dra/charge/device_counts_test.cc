@@ -68,16 +68,5 @@ TEST(DeviceCountsTest, CountsDevicesByResourceAndClass) {
                           Pair("nos.nebuly.com/gpu-memory", 10)));
 }
 
-TEST(DeviceCountsTest, FirstUserOfAClaimIsCharged) {
-  ResourceClaim claim;
-  cluster::Pod pod, other;
-  pod.meta.uid = "a";
-  other.meta.uid = "b";
-  EXPECT_TRUE(IsChargedFor(claim, pod) && IsChargedFor(claim, other)) << "either may be the first";
-  claim.reserved_for = {{"", "pods", "a", "a"}, {"", "pods", "b", "b"}};
-  EXPECT_TRUE(IsChargedFor(claim, pod));
-  EXPECT_FALSE(IsChargedFor(claim, other));
-}
-
 }  // namespace
 }  // namespace nos::dra

@@ -1,36 +1,51 @@
-#include "scheduling/engine/claim_charges.h"
+#include "scheduling/claim_charges.h"
 
-#include "dra/context.h"
+#include <memory>
+#include <vector>
+
+#include "dra/device_index.h"
 
 namespace nos::scheduling {
 
-quota::Amounts ClaimCharges::Of(const cluster::Pod& pod) const {
-  quota::Amounts charge;
-  for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
-    const auto& claim = devices_->FindClaim(key);
-    if (claim == nullptr || !dra::IsChargedFor(*claim, pod)) continue;
-    quota::Add(CountsOf(*claim, pod), charge);
+quota::ClaimAmounts ClaimCharges::Of(const cluster::Pod& pod) const {
+  quota::ClaimAmounts claims;
+  for (std::string& key : dra::SpecClaimKeysOf(pod)) {
+    quota::Amounts amounts;
+    quota::Add(CountsOf(key), amounts);
+    claims.emplace_back(std::move(key), std::move(amounts));
   }
-  return charge;
+  return claims;
 }
 
-dra::DeviceCounts ClaimCharges::CountsOf(const dra::ResourceClaim& claim,
-                                         const cluster::Pod& pod) const {
-  if (claim.allocation) return dra::CountsOf(claim, *claim.allocation);
-  if (const auto* assumed = devices_->FindAssumed(claim.Key())) {
-    // The charge must not change when the claim is stored with its users (IsChargedFor).
-    const bool of_group =
-        dra::ConsumerFor(claim, pod, snapshot_.around()).resource != dra::kPodConsumer;
-    if (assumed->pod_uid != pod.meta.uid && !of_group) return {};
-    return dra::CountsOf(claim, assumed->allocation);
+dra::DeviceCounts ClaimCharges::CountsOf(const std::string& claim) const {
+  const cluster::ClusterContext& around = around_();
+  dra::DeviceIndex* index = around.devices.get();
+  const auto& known =
+      index == nullptr ? around.device_claims.Share(claim) : index->FindClaim(claim);
+  if (known == nullptr) return {};
+  if (known->allocation) return dra::CountsOf(*known, *known->allocation);
+  if (index == nullptr) return {};
+  if (const auto* assumed = index->FindAssumed(claim)) {
+    return dra::CountsOf(*known, assumed->allocation);
   }
-  const auto& classes = snapshot_.around().device_classes;
-  return devices_->MostOf(claim, [&](const std::string& name) { return classes.Share(name); });
+  return index->MostOf(*known,
+                       [&](const std::string& name) { return around.device_classes.Share(name); });
+}
+
+std::set<std::string> ChargedClaimsOf(const cluster::Pod& pod) {
+  const std::vector<std::string> keys = dra::SpecClaimKeysOf(pod);
+  return {keys.begin(), keys.end()};
+}
+
+quota::ChargeRules WithClaims(quota::ChargeRules rules, const cluster::ClusterContext& around) {
+  rules.claims = std::make_shared<ClaimCharges>(
+      [&around]() -> const cluster::ClusterContext& { return around; });
+  return rules;
 }
 
 quota::ChargeRules WithClaims(quota::ChargeRules rules, const cluster::ClusterSnapshot& snapshot) {
-  const auto& devices = snapshot.around().devices;
-  if (devices != nullptr) rules.claims = std::make_shared<ClaimCharges>(devices, snapshot);
+  rules.claims = std::make_shared<ClaimCharges>(
+      [&snapshot]() -> const cluster::ClusterContext& { return snapshot.around(); });
   return rules;
 }
 

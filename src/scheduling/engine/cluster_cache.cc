@@ -6,7 +6,7 @@
 
 #include "dra/context.h"
 #include "dra/extended_resources.h"
-#include "scheduling/engine/claim_charges.h"
+#include "scheduling/claim_charges.h"
 #include "scheduling/framework.h"
 
 namespace nos::scheduling {
@@ -121,39 +121,27 @@ void ClusterCache::FollowDevices(std::shared_ptr<dra::DeviceIndex> devices) {
   devices_ = std::move(devices);
   devices_->SetBase(&snapshot_);
   ChangeContext([](cluster::ClusterContext&) {});
-  charges_.SetClaims(std::make_shared<ClaimCharges>(devices_, snapshot_));
+  charges_.SetClaims(WithClaims({}, snapshot_).claims);
   for (const auto& [key, placed] : placed_) {
     if (!placed.pod->claims.empty()) Count(placed.pod, placed.node);
   }
 }
 
 void ClusterCache::FollowDevices(std::string_view kind, const std::string& key) {
-  const auto before = kind == dra::kClaimKind ? devices_->FindClaim(key) : nullptr;
   const dra::DeviceIndex::Affected affected = devices_->Follow(kind, key, snapshot_.around());
   ++changes_;
   if (kind == dra::kClaimKind) {
-    CountUsers(before.get());
-    CountUsers(devices_->FindClaim(key).get());
+    CountUsersOf(key);
   }
   if (affected.all) snapshot_.ChangeContext();
   openings_ += affected.all ? 1 : 0;
   for (const std::string& node : affected.nodes) Note(node, nullptr, false);
 }
 
-// A claim counts for the first of its users, or for each pod of the PodGroup that is its user.
-void ClusterCache::CountUsers(const dra::ResourceClaim* claim) {
-  if (claim == nullptr) return;
-  for (const dra::ClaimConsumer& user : claim->reserved_for) {
-    if (user.resource != dra::kPodConsumer) {
-      for (const auto& [key, placed] : placed_) {
-        const bool member = placed.pod->meta.ns == claim->ns && !placed.pod->claims.empty() &&
-                            placed.pod->scheduling_group == user.name;
-        if (member) Count(placed.pod, placed.node);
-      }
-      continue;
-    }
-    const PlacedPod* placed = FindPlaced(claim->ns + "/" + user.name);
-    if (placed != nullptr && !placed->pod->claims.empty()) Count(placed->pod, placed->node);
+void ClusterCache::CountUsersOf(const std::string& claim) {
+  for (const Pod& pod : charges_.ledger().UsersOf(claim)) {
+    const PlacedPod* placed = FindPlaced(pod->Key());
+    if (placed != nullptr) Count(placed->pod, placed->node);
   }
 }
 

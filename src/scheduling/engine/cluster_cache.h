@@ -113,7 +113,8 @@ class ClusterCache {
   uint64_t changes() const { return changes_; }
 
  private:
-  void CountUsers(const dra::ResourceClaim* claim);
+  // Charges the pods with a node that use the claim anew.
+  void CountUsersOf(const std::string& claim);
   void FollowDevices(std::string_view kind, const std::string& key);
   void Bind(const Pod& pod, const std::string& node);
   void Unbind(const cluster::Pod& pod, const std::string& node);

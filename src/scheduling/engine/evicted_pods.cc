@@ -14,14 +14,16 @@ bool EvictedPods::Set(const std::string& pod_key, bool leaves) {
 
 std::map<size_t, quota::Amounts> EvictedPods::Charges(bool stuck) const {
   std::map<size_t, quota::Amounts> leaving;
+  std::set<std::string> gone;
   for (const std::string& key : leaving_) {
-    const quota::Amounts* charge = charges_.ledger().ChargeOf(key);
     const PlacedPod* placed = cache_.FindPlaced(key);
-    if (charge == nullptr || placed == nullptr) continue;
+    if (placed == nullptr) continue;
     const NodeInfo* node = cache_.snapshot().Find(placed->node);
     if (!stuck && (node == nullptr || IsLost(*node->node))) continue;
     const auto account = charges_.ledger().balance().AccountOf(placed->pod->meta.ns);
-    if (account) leaving[*account].Add(*charge, -1);
+    const auto is_gone = [&](const std::string& other) { return gone.contains(other); };
+    if (account) leaving[*account].Add(charges_.ledger().FreedBy(key, is_gone), -1);
+    gone.insert(key);
   }
   return leaving;
 }

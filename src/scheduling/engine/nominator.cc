@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "scheduling/claim_charges.h"
 #include "scheduling/engine/pod_order.h"
 
 namespace nos::scheduling {
@@ -76,11 +77,16 @@ const Nominator::ByNode& Nominator::Standings() const {
                       std::string_view(one.nomination->key));
   });
   std::map<size_t, quota::Amounts> before = evicted_.Charges(false);  // by account
+  std::set<std::string> counted;                                      // claims in `before`
   for (const auto& [nomination, node, account] : all) {
-    if (!nomination->charge) nomination->charge = ChargeOn(*nomination->pod, node);
-    nomination->standing =
-        StandingOf(*nomination->pod, account, *nomination->charge, before[account]);
-    if (cache_.FindPlaced(nomination->key) == nullptr) before[account].Add(*nomination->charge);
+    // Another pod may be charged for a claim from now on, or no longer.
+    const bool may_share = !nomination->pod->claims.empty();
+    if (!nomination->charge || may_share) nomination->charge = ChargeOn(*nomination->pod, node);
+    const bool waits = cache_.FindPlaced(nomination->key) == nullptr;
+    std::set<std::string> others = counted;
+    const quota::Amounts charge = nomination->charge->TakeNew(waits ? counted : others);
+    nomination->standing = StandingOf(*nomination->pod, account, charge, before[account]);
+    if (waits) before[account].Add(charge);
   }
   return by_node_;
 }
@@ -126,30 +132,33 @@ Nominator::QuotaStanding Nominator::StandingOf(const cluster::Pod& pod, std::str
   if (!as_nominated) {
     if (!before) before = NominatedBefore(pod);
     const auto account = charges_.ledger().balance().AccountOf(pod.meta.ns);
-    return account ? StandingOf(pod, *account, ChargeOn(pod, node), *before) : QuotaStanding::kNone;
+    return account
+               ? StandingOf(pod, *account, charges_.Of(pod, cache_.snapshot().Find(node)), *before)
+               : QuotaStanding::kNone;
   }
   const std::vector<Nomination>& nominations = Standings().find(found->second)->second;
   const auto is_its = [&](const Nomination& nomination) { return IsSame(*nomination.pod, pod); };
   return std::ranges::find_if(nominations, is_its)->standing;
 }
 
-quota::Amounts Nominator::ChargeOn(const cluster::Pod& pod, std::string_view node) const {
-  return charges_.Of(pod, cache_.snapshot().Find(node));
+quota::ChargeParts Nominator::ChargeOn(const cluster::Pod& pod, std::string_view node) const {
+  return charges_.PartsOf(pod, cache_.snapshot().Find(node));
 }
 
 // Amount that min must cover before this pod, which has no nomination: nominations of the same
-// quota with equal or higher priority, minus evicted pods.
+// quota with equal or higher priority, minus evicted pods. Claims of the pod itself do not count.
 quota::Amounts Nominator::NominatedBefore(const cluster::Pod& pod) const {
   const auto account = charges_.ledger().balance().AccountOf(pod.meta.ns);
   if (!account) return {};
   quota::Amounts before = evicted_.Charges(false)[*account];
+  std::set<std::string> counted = ChargedClaimsOf(pod);
   for (const auto& [node, nominations] : Standings()) {
     for (const Nomination& other : nominations) {
       if (other.pod->priority < pod.priority) continue;
       if (IsSame(*other.pod, pod) || cache_.FindPlaced(other.key) != nullptr) continue;
       if (charges_.ledger().balance().AccountOf(other.pod->meta.ns) != account) continue;
       const auto& charge = other.charge;
-      if (charge) before.Add(*charge);
+      if (charge) before.Add(charge->TakeNew(counted));
     }
   }
   return before;
@@ -159,8 +168,7 @@ Nominator::QuotaStanding Nominator::StandingOf(const cluster::Pod& pod, size_t a
                                                const quota::Amounts& charge,
                                                const quota::Amounts& before) const {
   quota::Amounts besides = before;
-  if (const quota::Amounts* counted = charges_.ledger().ChargeOf(pod.Key()))
-    besides.Add(*counted, -1);
+  besides.Add(charges_.ledger().FreedBy(pod.Key(), [](const std::string&) { return false; }), -1);
   return charges_.ledger().balance().IsGuaranteed(account, charge, besides)
              ? QuotaStanding::kGuaranteed
              : QuotaStanding::kCovered;

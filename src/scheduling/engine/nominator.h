@@ -37,8 +37,9 @@ class Nominator {
   struct Nomination {
     Pod pod;
     std::string key;
-    uint64_t number;                       // order of nominations; 0: read from the API server
-    std::optional<quota::Amounts> charge;  // on the node; set for pods with a quota
+    uint64_t number;  // order of nominations; 0: read from the API server
+    // On the node; set for pods with a quota.
+    std::optional<quota::ChargeParts> charge;
     QuotaStanding standing;
     bool by_others;  // another scheduler serves the pod
   };
@@ -77,7 +78,7 @@ class Nominator {
   bool IsGuaranteed(const cluster::Pod& pod, std::string_view node) const;
 
  private:
-  quota::Amounts ChargeOn(const cluster::Pod& pod, std::string_view node) const;
+  quota::ChargeParts ChargeOn(const cluster::Pod& pod, std::string_view node) const;
   quota::Amounts NominatedBefore(const cluster::Pod& pod) const;
   QuotaStanding StandingOf(const cluster::Pod& pod, size_t account, const quota::Amounts& charge,
                            const quota::Amounts& before) const;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "scheduling/claim_charges.h"
 #include "scheduling/engine/pod_order.h"
 #include "scheduling/framework.h"
 
@@ -36,6 +37,7 @@ quota::Balance QuotaAdmission::BalanceFor(const cluster::Pod& pod,
   if (balance.size() == 0 || nominator_.empty()) return balance;
   const auto own = balance.AccountOf(pod.meta.ns);
   const bool own_is_guaranteed = nominator_.IsGuaranteed(pod, on);
+  std::set<std::string> counted = ChargedClaimsOf(pod);  // the pod is charged for these itself
   for (const auto& [node, nominations] : nominator_.Standings()) {
     for (const Nominator::Nomination& other : nominations) {
       const auto account = balance.AccountOf(other.pod->meta.ns);
@@ -47,7 +49,7 @@ quota::Balance QuotaAdmission::BalanceFor(const cluster::Pod& pod,
       if (alike && other.by_others && IsOlder(pod, *other.pod)) continue;
       const bool first =
           account == own ? other.pod->priority >= pod.priority : !own_is_guaranteed || guaranteed;
-      if (first && other.charge) balance.Add(*account, *other.charge);
+      if (first && other.charge) balance.Add(*account, other.charge->TakeNew(counted));
     }
   }
   return balance;

@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace nos::scheduling {
+namespace {
+
+const cluster::Node* NodeOf(const cluster::NodeInfo* info) {
+  return info == nullptr ? nullptr : info->node.get();
+}
+
+}  // namespace
 
 // Compares with copies of the tables, because no event reports changes of quotas.
 void QuotaCharges::SetQuotas(const cluster::ClusterContext& around) {
@@ -25,7 +32,7 @@ void QuotaCharges::SetQuotas(const cluster::ClusterContext& around) {
 
 void QuotaCharges::Count(const Pod& pod, const cluster::NodeInfo* node) {
   if (HasQuota(*pod)) ++version_;
-  ledger_.SetPod(pod, Of(*pod, node));
+  ledger_.SetPod(pod, quota::ChargePartsOf(*pod, NodeOf(node), rules_));
 }
 
 void QuotaCharges::Remove(const cluster::Pod& pod) {
@@ -33,8 +40,9 @@ void QuotaCharges::Remove(const cluster::Pod& pod) {
   ledger_.RemovePod(pod.Key());
 }
 
-quota::Amounts QuotaCharges::Of(const cluster::Pod& pod, const cluster::NodeInfo* node) const {
-  return quota::ChargeOf(pod, node == nullptr ? nullptr : node->node.get(), rules_);
+quota::ChargeParts QuotaCharges::PartsOf(const cluster::Pod& pod,
+                                         const cluster::NodeInfo* node) const {
+  return ledger_.WithoutOthers(quota::ChargePartsOf(pod, NodeOf(node), rules_), pod.Key());
 }
 
 }  // namespace nos::scheduling

@@ -44,7 +44,12 @@ class QuotaCharges {
   void Count(const Pod& pod, const cluster::NodeInfo* node);
   void Remove(const cluster::Pod& pod);
 
-  quota::Amounts Of(const cluster::Pod& pod, const cluster::NodeInfo* node) const;
+  // The charge on this node, without claims that other pods are charged for.
+  quota::ChargeParts PartsOf(const cluster::Pod& pod, const cluster::NodeInfo* node) const;
+  // Their total.
+  quota::Amounts Of(const cluster::Pod& pod, const cluster::NodeInfo* node) const {
+    return PartsOf(pod, node).Total();
+  }
   bool HasQuota(const cluster::Pod& pod) const {
     return ledger_.balance().AccountOf(pod.meta.ns).has_value();
   }

@@ -1,3 +1,4 @@
+#include "scheduling/claim_charges.h"
 #include "scheduling/explain_gang.h"
 
 #include <fmt/core.h>
@@ -144,7 +145,9 @@ Trial Try(const ExplainInput& input, const Together& together, const CycleState&
       }
       if (begins) trial.began = trial.beside.IndexOf(decision.node->node->meta.name);
       ++trial.found;
-      trial.charge.Add(ChargeFor(framework, *member, decision.node->node.get(), trial.beside));
+      std::set<std::string> counted;
+      trial.charge.Add(
+          ChargeFor(framework, *member, decision.node->node.get(), trial.beside, counted));
       BindWithInstances(framework, member, *decision.node, trial.beside);
     }
     if (trial.found == before) break;
@@ -233,10 +236,11 @@ Explanation ExplainTogether(const ExplainInput& input, const Together& together)
                       input.balance};
   beside.charged_with_it = trial.charge;
   beside.evicts = input.evicts;
+  std::set<std::string> counted = ChargedClaimsOf(refused);
   for (size_t i = 1; i < std::min(together.least - found, trial.refused.size()); ++i) {
     const cluster::Pod& other = *trial.refused[i].first;
     beside.charged_with_it.Add(
-        ChargeFor(FrameworkFor(other, input, together), other, nullptr, trial.beside));
+        ChargeFor(FrameworkFor(other, input, together), other, nullptr, trial.beside, counted));
   }
   if (together.reclaim) {
     beside.reclaim = [&] { return together.reclaim(first, trial.beside, beside.charged_with_it); };

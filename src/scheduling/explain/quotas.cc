@@ -1,10 +1,11 @@
 #include "scheduling/explain/quotas.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
-#include "scheduling/engine/claim_charges.h"
+#include "scheduling/claim_charges.h"
 #include "scheduling/framework.h"
 #include "scheduling/quota_plugin.h"
 
@@ -44,12 +45,30 @@ std::vector<const cluster::Node*> NodesByCharge(const Pod& pod, const ClusterSna
   return nodes;
 }
 
+// Claims that pods with a node are charged for, of those that the pod names.
+std::set<std::string> ClaimsInUse(const Pod& pod, const ClusterSnapshot& snapshot) {
+  std::set<std::string> in_use;
+  const std::set<std::string> own = ChargedClaimsOf(pod);
+  for (size_t i = 0; i < snapshot.size() && !own.empty(); ++i) {
+    for (const auto& other : snapshot.node(i).pods) {
+      if (other->claims.empty() || other->meta.ns != pod.meta.ns || other->Key() == pod.Key()) {
+        continue;
+      }
+      std::ranges::set_intersection(own, ChargedClaimsOf(*other),
+                                    std::inserter(in_use, in_use.end()));
+    }
+  }
+  return in_use;
+}
+
 // The refusal on the node where the least is missing. Absent: some node is not refused.
 std::optional<Refusal> RefusalOf(const ExplainInput& input, size_t account) {
   const ChargeRules rules = WithClaims(input.framework.quotas()->options().charges, input.snapshot);
+  const std::set<std::string> in_use = ClaimsInUse(input.pod, input.snapshot);
   std::optional<Refusal> least;
   for (const cluster::Node* node : NodesByCharge(input.pod, input.snapshot, rules)) {
-    quota::Amounts charge = quota::ChargeOf(input.pod, node, rules);
+    std::set<std::string> counted = in_use;
+    quota::Amounts charge = quota::ChargePartsOf(input.pod, node, rules).TakeNew(counted);
     charge.Add(input.charged_with_it);
     auto refusal = input.balance->WhyNot(account, charge);
     if (!refusal) return std::nullopt;
@@ -96,8 +115,10 @@ Admitted AdmittedBy(const quota::Balance& balance, const Framework& framework, c
   const auto account = balance.AccountOf(pod.meta.ns);
   if (framework.quotas() == nullptr || !account) return {};
   const ChargeRules rules = WithClaims(framework.quotas()->options().charges, snapshot);
+  const std::set<std::string> in_use = ClaimsInUse(pod, snapshot);
   const auto why_not = [&](const cluster::Node* node) {
-    return balance.WhyNot(*account, quota::ChargeOf(pod, node, rules));
+    std::set<std::string> counted = in_use;
+    return balance.WhyNot(*account, quota::ChargePartsOf(pod, node, rules).TakeNew(counted));
   };
   Admitted admitted;
   if (!quota::DependsOnNode(pod)) {
@@ -118,11 +139,12 @@ Admitted AdmittedBy(const quota::Balance& balance, const Framework& framework, c
 }
 
 quota::Amounts ChargeFor(const Framework& framework, const Pod& pod, const cluster::Node* node,
-                         const ClusterSnapshot& snapshot) {
+                         const ClusterSnapshot& snapshot, std::set<std::string>& counted) {
   if (framework.quotas() == nullptr) return {};
   const ChargeRules rules = WithClaims(framework.quotas()->options().charges, snapshot);
-  if (node != nullptr) return quota::ChargeOf(pod, node, rules);
-  return quota::ChargeOf(pod, NodesByCharge(pod, snapshot, rules).front(), rules);
+  if (node == nullptr) node = NodesByCharge(pod, snapshot, rules).front();
+  counted.merge(ClaimsInUse(pod, snapshot));
+  return quota::ChargePartsOf(pod, node, rules).TakeNew(counted);
 }
 
 }  // namespace nos::scheduling

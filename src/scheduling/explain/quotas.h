@@ -4,6 +4,8 @@
 #pragma once
 
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "quota/balance.h"
@@ -23,8 +25,10 @@ struct Admitted {
 Admitted AdmittedBy(const quota::Balance& balance, const Framework& framework,
                     const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot);
 // The pod's charge on the node. Null: on the node, among sufficiently large ones, where it is
-// least. Empty: the framework ignores quotas.
+// least. Empty: the framework ignores quotas. Adds the pod's claims to `counted`, which do not
+// count again, as do not those of pods with a node.
 quota::Amounts ChargeFor(const Framework& framework, const cluster::Pod& pod,
-                         const cluster::Node* node, const cluster::ClusterSnapshot& snapshot);
+                         const cluster::Node* node, const cluster::ClusterSnapshot& snapshot,
+                         std::set<std::string>& counted);
 
 }  // namespace nos::scheduling

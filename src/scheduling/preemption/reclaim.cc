@@ -46,11 +46,47 @@ Reclaim::Reclaim(quota::Ledger& ledger, BalanceOn balance_on, const QuotaOptions
 
 void Reclaim::CountGone(const std::vector<Pod>& pods) {
   for (const Pod& pod : pods) {
-    const quota::Amounts* charge = ledger_.ChargeOf(pod->Key());
+    const std::string key = pod->Key();
     const auto account = balance_.AccountOf(pod->meta.ns);
-    if (charge == nullptr || !gone_.emplace(pod->Key(), pod).second || !account) continue;
-    CountAll(*account, *charge, -1);
+    if (ledger_.ChargeOf(key) == nullptr || gone_.contains(key)) continue;
+    if (account) CountAll(*account, FreedBy(EvictionUnit{pod}), -1);
+    gone_.emplace(key, pod);
   }
+}
+
+quota::Amounts Reclaim::ChargeOn(const cluster::Node* node) const {
+  std::set<std::string> counted = carried_;
+  return ledger_.WithoutOthers(quota::ChargePartsOf(*pod_, node, options_.charges), pod_->Key())
+      .TakeNew(counted);
+}
+
+quota::Amounts Reclaim::FreedBy(const EvictionUnit& unit) const {
+  quota::Amounts freed;
+  for (size_t i = 0; i < unit.size(); ++i) {
+    const auto has_left = [&](const std::string& other) {
+      const auto member = std::ranges::find(unit, other, [](const Pod& pod) { return pod->Key(); });
+      return member == unit.end() ? gone_.contains(other)
+                                  : member < unit.begin() + static_cast<ptrdiff_t>(i);
+    };
+    freed.Add(ledger_.FreedBy(unit[i]->Key(), has_left));
+  }
+  return freed;
+}
+
+EvictionUnit Reclaim::WithSharers(const Pod& pod) const {
+  EvictionUnit unit = unit_of_(pod);
+  if (pod_ == nullptr || claim_ == nullptr) return unit;
+  std::set<std::string> seen;
+  for (const Pod& member : unit) seen.insert(member->Key());
+  for (size_t i = 0; i < unit.size(); ++i) {  // the unit grows
+    if (unit[i]->claims.empty()) continue;
+    for (const Pod& sharer : ledger_.SharersOf(unit[i]->Key(), claim_->charge())) {
+      for (const Pod& member : unit_of_(sharer)) {
+        if (seen.insert(member->Key()).second) unit.push_back(member);
+      }
+    }
+  }
+  return unit;
 }
 
 void Reclaim::CountAll(size_t account, const quota::Amounts& charge, int sign) {
@@ -60,8 +96,7 @@ void Reclaim::CountAll(size_t account, const quota::Amounts& charge, int sign) {
 }
 
 quota::Entitlement Reclaim::ClaimIn(const quota::Balance& balance) const {
-  quota::Holding claimant{balance.AccountOf(pod_->meta.ns),
-                          quota::ChargeOf(*pod_, nullptr, options_.charges), pod_->priority};
+  quota::Holding claimant{balance.AccountOf(pod_->meta.ns), ChargeOn(nullptr), pod_->priority};
   return {balance, settled_, std::move(claimant), options_.reclaim};
 }
 
@@ -69,9 +104,9 @@ void Reclaim::Carry(const Preemption& found, const ClusterSnapshot& snapshot, co
   CountGone(found.victims);
   const cluster::NodeInfo* node = snapshot.Find(found.node);
   if (const auto account = balance_.AccountOf(pod->meta.ns)) {
-    CountAll(*account,
-             quota::ChargeOf(*pod, node == nullptr ? nullptr : node->node.get(), options_.charges),
-             1);
+    const auto charge =
+        quota::ChargePartsOf(*pod, node == nullptr ? nullptr : node->node.get(), options_.charges);
+    CountAll(*account, ledger_.WithoutOthers(charge, pod->Key()).TakeNew(carried_), 1);
   }
 }
 
@@ -172,7 +207,7 @@ void Reclaim::SpareOwn(const Preemption& found, std::vector<EvictionUnit>& own) 
   std::set<std::string> seen;
   for (const Pod& victim : found.victims) {
     if (seen.contains(victim->Key())) continue;
-    order.push_back({unit_of_(victim), false});
+    order.push_back({WithSharers(victim), false});
     for (const Pod& pod : order.back().unit) seen.insert(pod->Key());
     Count(order.back().unit, true);
   }
@@ -204,7 +239,7 @@ std::optional<Preemption> Reclaim::InPlaceOfItsOwn(const Framework& framework,
   std::vector<EvictionUnit> units;
   for (const Group& group : groups_) {
     if (group.account != own) continue;
-    for (const Pod& pod : group.pods) units.push_back(unit_of_(pod));
+    for (const Pod& pod : group.pods) units.push_back(WithSharers(pod));
   }
   const auto goes_first = [](const EvictionUnit& a, const EvictionUnit& b) {
     return IsLessImportant(*a.front(), *b.front());
@@ -256,16 +291,16 @@ void Reclaim::LookAt(const cluster::NodeInfo& node) {
     known = by_worth_.emplace(worth, ClaimIn(balance)).first;
   }
   claim_ = &known->second;
-  claim_->SetCharge(quota::ChargeOf(*pod_, node.node.get(), options_.charges));
+  claim_->SetCharge(ChargeOn(node.node.get()));
 }
 
 quota::Holding Reclaim::HoldingOf(const EvictionUnit& unit) const {
   quota::Holding holding;
   holding.account = balance_.AccountOf(unit.front()->meta.ns);
   holding.priority = unit.front()->priority;
+  holding.charge = FreedBy(unit);
   for (const Pod& pod : unit) {
     const std::string key = pod->Key();
-    if (const quota::Amounts* charge = ledger_.ChargeOf(key)) holding.charge.Add(*charge);
     holding.priority = std::max(holding.priority, pod->priority);
     holding.over_quota = holding.over_quota || ledger_.IsOverQuota(key);
     holding.is_exempt = holding.is_exempt || IsExempt(*pod, holding.account.has_value(), options_);
@@ -368,7 +403,7 @@ Reclaim::Charges Reclaim::ChargesOfThoseThatMayGo() const {
     for (size_t i = 0; i < group.pods.size(); ++i) {
       const Pod& pod = group.pods[i];
       may_go[pod.get()] = group.charges[i];
-      const EvictionUnit unit = unit_of_(pod);
+      const EvictionUnit unit = WithSharers(pod);
       if (unit.size() == 1) continue;
       for (const Pod& member : unit) may_go[member.get()] = ledger_.ChargeOf(member->Key());
     }

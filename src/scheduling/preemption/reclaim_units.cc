@@ -96,7 +96,7 @@ void Reclaim::CollectOf(size_t account, const Budgets& budgets,
 // Advances to the next unit of the group that is not evicted. False: there is none.
 bool Reclaim::Advance(Head& head) const {
   for (; head.left > 0; --head.left) {
-    head.unit = unit_of_(head.group->pods[head.left - 1]);
+    head.unit = WithSharers(head.group->pods[head.left - 1]);
     if (IsGone(head.unit)) continue;
     head.holding = HoldingOf(head.unit);
     return true;

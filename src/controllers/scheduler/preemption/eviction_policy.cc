@@ -37,7 +37,8 @@ bool EvictionPolicy::MayReclaimFrom(const cluster::Pod& pod, const cluster::Pod&
   const auto own = balance.AccountOf(pod.meta.ns), theirs = balance.AccountOf(bound.meta.ns);
   const quota::Amounts* charge = engine_.ledger().ChargeOf(bound.Key());
   if (!own || !theirs || own == theirs || charge == nullptr) return false;
-  const quota::Amounts asked = quota::ChargeOf(pod, nullptr, engine_.charge_rules());
+  const auto parts = quota::ChargePartsOf(pod, nullptr, engine_.charge_rules());
+  const quota::Amounts asked = engine_.ledger().WithoutOthers(parts, pod.Key()).Total();
   const bool guaranteed = balance.IsGuaranteed(*own, asked) || quota::DependsOnNode(pod);
   if (!guaranteed && !balance.WithinShare(balance.PathOf(*own).front(), asked)) return false;
   return std::ranges::any_of(charge->entries(), [&](const auto& entry) {
