@@ -39,7 +39,8 @@ bool DropReservationsOfBrokenGangs(const std::vector<std::shared_ptr<const clust
                                    const cluster::ClusterContext& around,
                                    SliceReservations& reservations);
 
-// Makes a planner's runner watch the objects that define gangs and quotas.
+// Makes a planner's runner watch the objects that define gangs and quotas, and the claims whose
+// devices count in quotas.
 reconcile::RunnerOptions WatchingGangs(reconcile::RunnerOptions options = {});
 
 }  // namespace nos::controllers

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controllers/gangs.h"
+#include "dra/context.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::controllers {
@@ -96,8 +97,8 @@ bool DropReservationsOfBrokenGangs(const std::vector<Pod>& all,
 
 reconcile::RunnerOptions WatchingGangs(reconcile::RunnerOptions options) {
   options.watch_around = true;
-  options.context_kinds = {"PodGroup", "Workload", cluster::kElasticQuota,
-                           cluster::kCompositeQuota};
+  options.context_kinds = {"PodGroup", "Workload", cluster::kElasticQuota, cluster::kCompositeQuota,
+                           dra::kClaimKind};
   return options;
 }
 

@@ -14,6 +14,7 @@
 #include "controllers/pending/pod_rank.h"
 #include "gpu/modes.h"
 #include "quota/ledger.h"
+#include "scheduling/claim_charges.h"
 #include "scheduling/framework.h"
 #include "scheduling/preemption.h"
 #include "scheduling/quota_plugin.h"
@@ -55,12 +56,12 @@ class ChargesWithoutNode {
       }
     }
   }
-  quota::Amounts Of(const cluster::Pod& pod) {
-    if (!quota::DependsOnNode(pod)) return quota::ChargeOf(pod, nullptr, rules_);
+  quota::ChargeParts Of(const cluster::Pod& pod) {
+    if (!quota::DependsOnNode(pod)) return quota::ChargePartsOf(pod, nullptr, rules_);
     const cluster::ResourceVector asked = cluster::RequestsOf(pod);
     const auto [known, fresh] = rules_for_.try_emplace(asked.entries());
     if (fresh) known->second = RulesFor(asked);
-    return quota::ChargeOf(pod, nullptr, known->second);
+    return quota::ChargePartsOf(pod, nullptr, known->second);
   }
 
  private:
@@ -119,7 +120,7 @@ void LeaveOut(const Refusals& refused, GangedPods& ganged) {
 struct Charged {
   Pod pod;
   size_t account;
-  quota::Amounts charge;
+  quota::ChargeParts charge;  // without claims that pods with a node are charged for
 };
 
 // Quota usage from the view of a pending pod. Charges of preempted pods count as released to other
@@ -127,20 +128,25 @@ struct Charged {
 class QuotaUse {
  public:
   QuotaUse(const quota::Ledger& ledger, const std::vector<Pod>& pods) : balance_(ledger.balance()) {
+    std::set<std::string> gone;
     for (const Pod& pod : pods) {
+      const std::string key = pod->Key();
       const auto account = balance_.AccountOf(pod->meta.ns);
-      const quota::Amounts* charge = ledger.ChargeOf(pod->Key());
-      if (!account || charge == nullptr || !scheduling::EndsByPreemption(*pod)) continue;
-      leaving_[*account].Add(*charge);
-      balance_.Add(*account, *charge, -1);
+      if (!account || ledger.ChargeOf(key) == nullptr) continue;
+      if (!scheduling::EndsByPreemption(*pod)) continue;
+      const quota::Amounts charge =
+          ledger.FreedBy(key, [&](const std::string& other) { return gone.contains(other); });
+      gone.insert(key);
+      leaving_[*account].Add(charge);
+      balance_.Add(*account, charge, -1);
     }
   }
-  void Add(const Charged& each) { balance_.Add(each.account, each.charge); }
+  void Add(const Charged& each) { balance_.Add(each.account, each.charge.TakeNew(claims_)); }
   bool IsGuaranteed(const Charged& each) {
-    return For(each, [&] { return balance_.IsGuaranteed(each.account, each.charge); });
+    return For(each, [&] { return balance_.IsGuaranteed(each.account, MoreFor(each)); });
   }
   std::optional<quota::Refusal> WhyNot(const Charged& each) {
-    return For(each, [&] { return balance_.WhyNot(each.account, each.charge); });
+    return For(each, [&] { return balance_.WhyNot(each.account, MoreFor(each)); });
   }
   // Charges the nominated pods that min covers, by priority and age. Returns the others, which come
   // after everything that min covers.
@@ -165,8 +171,15 @@ class QuotaUse {
     return answer;
   }
 
+  // The charge without claims of pods that were added before.
+  quota::Amounts MoreFor(const Charged& each) const {
+    std::set<std::string> counted = claims_;
+    return each.charge.TakeNew(counted);
+  }
+
   quota::Balance balance_;
   std::map<size_t, quota::Amounts> leaving_;  // by account
+  std::set<std::string> claims_;              // of the pods that were added
 };
 
 // The nominated pods that borrow. A pod of lower priority must not take its own share of min before
@@ -339,19 +352,21 @@ class Admission {
 std::vector<Charged> PromisedBeside(const GangedPods& ganged, const quota::Ledger& ledger,
                                     const std::vector<Pod>& pods,
                                     const cluster::ClusterSnapshot& snapshot,
-                                    const scheduling::FrameworkChoice& frameworks) {
+                                    const scheduling::FrameworkChoice& frameworks,
+                                    const quota::ChargeRules& rules) {
   std::vector<Charged> promised;
   std::set<std::string> planned;
   for (const Pod& pod : ganged.pods) planned.insert(pod->Key());
   for (const Pod& pod : pods) {
     const bool waits = pod->node_name.empty() && !pod->Finished() && !pod->meta.deleted;
     if (!waits || pod->nominated_node.empty() || planned.contains(pod->Key())) continue;
-    const quota::ChargeRules* rules = RulesOf(*pod, frameworks);
     const auto account = ledger.balance().AccountOf(pod->meta.ns);
-    if (rules == nullptr || !account || ledger.ChargeOf(pod->Key()) != nullptr) continue;
+    if (RulesOf(*pod, frameworks) == nullptr || !account || ledger.ChargeOf(pod->Key()) != nullptr)
+      continue;
     const cluster::NodeInfo* info = snapshot.Find(pod->nominated_node);
     const cluster::Node* node = info == nullptr ? nullptr : info->node.get();
-    promised.push_back({pod, *account, quota::ChargeOf(*pod, node, *rules)});
+    const auto charge = quota::ChargePartsOf(*pod, node, rules);
+    promised.push_back({pod, *account, ledger.WithoutOthers(charge, pod->Key())});
   }
   return promised;
 }
@@ -365,27 +380,29 @@ std::vector<std::string> FindReservationsBeyondQuota(
   std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
   if (quotas.empty()) return {};
   std::vector<Pod> chosen, kept;
-  const quota::ChargeRules* rules = nullptr;  // all profiles have the same rules
+  const quota::ChargeRules* known = nullptr;  // all profiles have the same rules
   for (const Pod& pod : pods) {
     const bool waits = pod->node_name.empty() && !pod->Finished();
     const quota::ChargeRules* own = waits ? RulesOf(*pod, frameworks) : nullptr;
     if (own == nullptr) continue;
-    rules = own;
+    known = own;
     if (!pod->nominated_node.empty()) {
       chosen.push_back(pod);
     } else if (reservations.Holds(pod->Key())) {
       kept.push_back(pod);
     }
   }
-  if (rules == nullptr || chosen.empty()) return {};
-  const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules);
+  if (known == nullptr || chosen.empty()) return {};
+  const quota::ChargeRules rules = scheduling::WithClaims(*known, around);
+  const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, rules);
   QuotaUse use(ledger, pods);
-  ChargesWithoutNode charges(*rules, snapshot);
+  ChargesWithoutNode charges(rules, snapshot);
   const auto charged = [&](const std::vector<Pod>& of) {
     std::vector<Charged> out;
     for (const Pod& pod : of) {
       const auto account = ledger.balance().AccountOf(pod->meta.ns);
-      if (account) out.push_back({pod, *account, charges.Of(*pod)});
+      const auto charge = ledger.WithoutOthers(charges.Of(*pod), pod->Key());
+      if (account) out.push_back({pod, *account, charge});
     }
     return out;
   };
@@ -429,27 +446,29 @@ PlannedAdmission AdmitByQuota(GangedPods& ganged, const std::vector<Pod>& pods,
                               const scheduling::FrameworkChoice& frameworks,
                               const std::set<std::string>& last) {
   std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
-  const quota::ChargeRules* rules = nullptr;  // all profiles have the same rules
+  const quota::ChargeRules* known = nullptr;  // all profiles have the same rules
   std::vector<size_t> order;
   for (size_t i = 0; i < ganged.pods.size() && !quotas.empty(); ++i) {
     const quota::ChargeRules* own = RulesOf(*ganged.pods[i], frameworks);
     if (own == nullptr) continue;
-    rules = own;
+    known = own;
     order.push_back(i);
   }
-  if (rules == nullptr) return {};
+  if (known == nullptr) return {};
+  const quota::ChargeRules rules = scheduling::WithClaims(*known, around);
   const auto rank = [&](size_t i) {
     const cluster::Pod& pod = *ganged.pods[i];
     return std::tuple(pod.nominated_node.empty(), last.contains(pod.Key()), RankOf(pod));
   };
   std::ranges::sort(order, {}, rank);
-  const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, *rules);
-  ChargesWithoutNode charges(*rules, snapshot);
+  const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, rules);
+  ChargesWithoutNode charges(rules, snapshot);
   std::map<size_t, Charged> charged;
   for (const size_t i : order) {
     const Pod& pod = ganged.pods[i];
     const auto account = ledger.balance().AccountOf(pod->meta.ns);
-    if (account) charged[i] = {pod, *account, charges.Of(*pod)};
+    if (!account) continue;
+    charged[i] = {pod, *account, ledger.WithoutOthers(charges.Of(*pod), pod->Key())};
   }
   // The order decides who may borrow:
   // 1. nominated pods that their quotas cover, then such pending pods that no nominated borrower of
@@ -457,7 +476,7 @@ PlannedAdmission AdmitByQuota(GangedPods& ganged, const std::vector<Pod>& pods,
   // 2. nominated pods that borrow,
   // 3. the other pods that their quotas cover,
   // 4. pending pods that borrow.
-  std::vector<Charged> promised = PromisedBeside(ganged, ledger, pods, snapshot, frameworks);
+  std::vector<Charged> promised = PromisedBeside(ganged, ledger, pods, snapshot, frameworks, rules);
   QuotaUse use(ledger, pods);
   const std::vector<Charged> shares = QuotaUse(use).AddGuaranteed(promised);
   Admission admission(std::move(use), std::move(charged), shares, ganged);

@@ -5,6 +5,9 @@
 
 #include <string>
 
+#include "codec/json.h"
+#include "dra/device_counts.h"
+#include "dra/objects.h"
 #include "scheduling/framework.h"
 
 namespace nos::controllers {
@@ -42,6 +45,27 @@ class PlannedQuotasTest : public ::testing::Test {
     pod->node_name = "n";
     running_.push_back(std::move(pod));
   }
+  // A claim with `devices` devices of class "d".
+  void Claim(const std::string& ns, const std::string& name, int devices) {
+    JsonArray requests{{{"name", "r"}, {"exactly", {{"deviceClassName", "d"}}}}}, results;
+    for (int i = 0; i < devices; ++i) {
+      results.push_back(JsonObject{{"request", "r"},
+                                   {"driver", "d.io"},
+                                   {"pool", "n"},
+                                   {"device", "d" + std::to_string(i)}});
+    }
+    const Json json = {{"metadata", {{"namespace", ns}, {"name", name}, {"uid", ns + name}}},
+                       {"spec", {{"devices", {{"requests", requests}}}}},
+                       {"status", {{"allocation", {{"devices", {{"results", results}}}}}}}};
+    auto claim = std::make_shared<dra::ResourceClaim>();
+    ASSERT_TRUE(dra::ReadResourceClaim(json, *claim).ok());
+    context_.device_claims.Set(ns + "/" + name, std::move(claim));
+  }
+  static std::shared_ptr<cluster::Pod> With(std::shared_ptr<cluster::Pod> pod,
+                                            const std::string& claim) {
+    pod->claims = {{"gpu", claim, "", false}};
+    return pod;
+  }
   // "planned pods | refused pods"
   std::string Admit(std::vector<Pod> waiting, const std::string& last = "") {
     ganged_.pods = std::move(waiting);
@@ -75,6 +99,27 @@ TEST_F(PlannedQuotasTest, AdmitsNoMoreThanQuotasHave) {
   EXPECT_EQ(Admit({PodOf("a", "p1", 1), PodOf("b", "p2", 1), PodOf("a", "p3", 1),
                    PodOf("other", "p4", 100)}),
             "p1 p2 p4 | p3");
+}
+
+// The scheduler and the operator count them, too.
+TEST_F(PlannedQuotasTest, CountsDevicesOfClaims) {
+  Quota("c", 4);
+  auto quota = std::make_shared<cluster::ElasticQuota>(*context_.quotas.Find("c/q"));
+  quota->max[dra::ResourceOfClass("d")] = Quantity::FromValue(3);
+  context_.quotas.Set("c/q", quota);
+  Claim("c", "held", 2);
+  Claim("c", "large", 2);
+  Claim("c", "small", 1);
+  auto runs = With(PodOf("c", "r", 1), "held");
+  runs->node_name = "n";
+  running_.push_back(runs);
+  EXPECT_EQ(Admit({With(PodOf("c", "p1", 1), "large"), PodOf("c", "p2", 1)}), "p2 | p1");
+  EXPECT_EQ(Admit({With(PodOf("c", "p1", 1), "small"), With(PodOf("c", "p2", 1), "small")}),
+            "p1 p2 |")
+      << "a claim that pods share counts once";
+  EXPECT_EQ(Admit({With(PodOf("c", "p1", 1), "held"), With(PodOf("c", "p2", 1), "small")}),
+            "p1 p2 |")
+      << "the running pod is charged for its claim";
 }
 
 TEST_F(PlannedQuotasTest, AdmitsGuaranteedPodsBeforeBorrowers) {

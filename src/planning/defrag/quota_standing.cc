@@ -1,6 +1,7 @@
 #include "planning/defrag/quota_standing.h"
 
 #include "quota/balance.h"
+#include "scheduling/claim_charges.h"
 #include "scheduling/framework.h"
 #include "scheduling/quota_plugin.h"
 
@@ -14,8 +15,8 @@ quota::Ledger Fill(const cluster::ClusterSnapshot& snapshot,
       const scheduling::QuotaPlugin* quotas = frameworks.For(*pod).quotas();
       if (quotas == nullptr) continue;
       // All profiles have the same rules.
-      return quota::LedgerOf(quota::QuotasOf(snapshot.around()), snapshot, {},
-                             quotas->options().charges);
+      const quota::ChargeRules rules = scheduling::WithClaims(quotas->options().charges, snapshot);
+      return quota::LedgerOf(quota::QuotasOf(snapshot.around()), snapshot, {}, rules);
     }
   }
   return {};

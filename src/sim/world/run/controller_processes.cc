@@ -33,13 +33,15 @@ ControllerProcesses::ControllerProcesses(const Environment& env, const WorldOpti
 ControllerProcesses::~ControllerProcesses() = default;
 
 void ControllerProcesses::Start(kube::Transport& api, bool watch_devices, const Hooks& hooks) {
+  reconcile::RunnerOptions planner = controllers::WatchingGangs();
+  planner.watch_devices = watch_devices;
   partitioner_ = std::make_unique<Connected>(
       "partitioner",
       [this] {
         return std::make_unique<controllers::Partitioner>(options_.partitioner, *framework_,
                                                           env_.catalogue);
       },
-      api, env_, controllers::WatchingGangs());
+      api, env_, planner);
   scheduler_ = std::make_unique<Connected>(
       "scheduler", [this] { return MakeScheduler(); }, api, env_,
       reconcile::RunnerOptions{.watch_around = true, .watch_devices = watch_devices});
