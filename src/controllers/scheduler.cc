@@ -71,7 +71,8 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
               {config_.reports_per_call, config_.reports_beside_bindings, config_.remedies_per_call,
                config_.remedies_beside_bindings_every, config_.max_reports, config_.warn_after,
                config_.refresh_remedies_after}),
-      placer_(engine_, bindings_, nominations_, profiles_, threads.binders),
+      placer_(engine_, bindings_, nominations_, profiles_, threads.binders,
+              config_.takeover_timeout),
       gang_placer_(engine_, queue_, gangs_, bindings_, placer_, profiles_, nominations_, preemptor_,
                    status_, metrics_),
       gang_bindings_(gangs_, bindings_) {
@@ -118,6 +119,7 @@ reconcile::ReconcileResult Scheduler::Reconcile(const std::string&, const reconc
   // 1. Bring the engine up to date: watch events, then results of our own calls, then timeouts of
   //    bindings. Watch events come first, because they may already show what a call has done.
   ApplyWatchEvents(view, now);
+  placer_.Begin(now);
   CollectResults(now);
   bindings_.ExpireTimeouts(client, now);
   if (retired_) return Rest(now);  // a successor schedules from here on
@@ -331,6 +333,7 @@ void Scheduler::OnRollback(const BindingCycle::Rollback& rollback, Time now) {
 void Scheduler::ExpireTimeouts(Time now) {
   ExpireNodeBackoff(now);
   for (const std::string& key : waits_.TakeExpired(now)) TryAgain(key, now);
+  for (const std::string& key : placer_.TakeHeld(now)) TryAgain(key, now);
   foreign_.ExpireUnconfirmed(now);
   RetryForOverdue(now);
   Released(departed_.TakeExpired(now), now);
@@ -409,7 +412,7 @@ void Scheduler::Refuse(const Pod& pod, const scheduling::Diagnosis& diagnosis, k
   std::string why = diagnosis.ToString();
   const std::string preemption = preemptor_.Preempt(profile, pod, client, now);
   if (!preemption.empty()) why += " preemption: " + preemption;
-  placer_.PostFilter(pod, client);
+  placer_.PostFilter(pod, client, now);
   metrics_.End(*pod, SchedulerMetrics::Result::kUnschedulable);
   status_.Report({pod, "Unschedulable", std::move(why), true}, now);
 }
@@ -439,7 +442,8 @@ reconcile::ReconcileResult Scheduler::Rest(Time now) const {
   }
   for (const std::optional<Time> due :
        {queue_.NextDue(), status_.NextDue(Load(), now), partition_requests_.NextRestEnd(),
-        waits_.NextDue(), terminating_.NextDue(), foreign_.NextDue(), departed_.NextDue()}) {
+        waits_.NextDue(), terminating_.NextDue(), foreign_.NextDue(), departed_.NextDue(),
+        placer_.NextDue()}) {
     if (due) next = std::min(next.value_or(Time::max()), *due);
   }
   return next ? reconcile::ReconcileResult::Again(std::max(*next - now, Duration::zero()))

@@ -56,6 +56,9 @@ struct SchedulerConfig {
   BackOff asks{std::chrono::seconds(1), std::chrono::seconds(10)};
   // How long a node's agent may take to report that the instances of evicted pods are free.
   Duration agent_timeout = std::chrono::seconds(30);
+  // After the start: how long a binding that an earlier leader sent may take to be seen. Leases
+  // expire after 15 s, and a request that was sent before is answered or lost soon after.
+  Duration takeover_timeout = std::chrono::seconds(30);
   size_t decisions_per_call = 500;  // then new events are handled
   size_t max_bindings = 256;        // in flight
   // Limit of pods that wait for PreBind. Beyond it, a pod that would have to wait is requeued.

@@ -258,6 +258,42 @@ TEST_F(SchedulerDevicesTest, NoPlaceOfAGangIsKeptWhenTheClaimOfAMemberCannotBeWr
   EXPECT_NE(NodeOf("q"), "");
 }
 
+// The leader before has allocated the claim and sent the binding to node "a", which is full for
+// this one.
+class SchedulerTakeoverTest : public SchedulerDevicesTest {
+ protected:
+  void SetUp() override {
+    SchedulerDevicesTest::SetUp();
+    Cordon("a");
+    Pod("p");
+    Json claim = Claim("p");
+    const JsonObject field = {
+        {"key", "metadata.name"}, {"operator", "In"}, {"values", JsonArray{"a"}}};
+    const JsonObject term = {{"matchFields", JsonArray{field}}};
+    claim.get_object()["status"] = JsonObject{
+        {"allocation",
+         {{"devices",
+           {{"results",
+             JsonArray{{{"request", "r"}, {"driver", "d.io"}, {"pool", "a"}, {"device", "d0"}}}}}},
+          {"nodeSelector", {{"nodeSelectorTerms", JsonArray{term}}}}}},
+        {"reservedFor", JsonArray{{{"resource", "pods"}, {"name", "p"}, {"uid", "p-uid"}}}}};
+    api_.Put(claim);
+  }
+};
+
+TEST_F(SchedulerTakeoverTest, DevicesStayWithAPodWhoseBindingMayStillArrive) {
+  RunInSteps(seconds(20));
+  EXPECT_TRUE(IsAllocated("p"));
+  ChangePod("p", [](Json& pod) { MakeObject(pod, "spec")["nodeName"] = "a"; });
+  RunInSteps(seconds(120));
+  EXPECT_TRUE(IsAllocated("p"));
+}
+
+TEST_F(SchedulerTakeoverTest, DevicesAreGivenBackIfNoBindingArrives) {
+  RunInSteps(seconds(120));
+  EXPECT_EQ(NodeOf("p"), "b");
+}
+
 TEST_F(SchedulerDevicesTest, PreemptorWaitsUntilTheClaimOfItsVictimIsReleased) {
   Pod("p");
   Pod("q");

@@ -325,7 +325,7 @@ void GangPlacer::RefuseGang(const PendingGang& gang, size_t found,
   const std::string preemption = preemptor_.PreemptForGang(gang, client, now);
   if (!preemption.empty()) why += " preemption: " + preemption;
   // A waiting gang keeps no devices of an earlier attempt, like a waiting pod.
-  for (const Pod& member : gang.waiting) pods_.PostFilter(member, client);
+  for (const Pod& member : gang.waiting) pods_.PostFilter(member, client, now);
   ReportRefusal(gang.waiting, why, now);
 }
 

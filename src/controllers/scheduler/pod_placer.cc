@@ -1,9 +1,13 @@
 #include "controllers/scheduler/pod_placer.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "controllers/scheduler/post.h"
+#include "dra/device_index.h"
+#include "dra/extended_resources.h"
 #include "scheduling/framework.h"
 
 namespace nos::controllers {
@@ -47,10 +51,30 @@ void PodPlacer::StartBinding(const std::string& key, kube::Client& client, Time 
   bindings_.Start(key, client, now);
 }
 
+void PodPlacer::Begin(Time now) {
+  if (settled_) return;
+  settled_ = now + takeover_timeout_;
+  for (const auto& [key, claim] : engine_.snapshot().around().device_claims.rows()) {
+    if (claim->allocation) inherited_.insert(key);
+  }
+}
+
+bool PodPlacer::UsesInherited(const cluster::Pod& pod) const {
+  std::vector<std::string> keys = dra::ClaimKeysOf(pod);
+  keys.push_back(dra::ExtendedClaimKey(pod));
+  return std::ranges::any_of(keys,
+                             [&](const std::string& key) { return inherited_.contains(key); });
+}
+
 // A request that fails is repeated at the pod's next attempt.
-void PodPlacer::PostFilter(const Pod& pod, kube::Client& client) const {
+void PodPlacer::PostFilter(const Pod& pod, kube::Client& client, Time now) {
   const scheduling::Framework& framework = *profiles_.Of(*pod).framework;
-  for (kube::ApiRequest& write : framework.PostFilter(*pod, engine_.snapshot())) {
+  std::vector<kube::ApiRequest> writes = framework.PostFilter(*pod, engine_.snapshot());
+  if (!writes.empty() && settled_ && now < *settled_ && UsesInherited(*pod)) {
+    held_.insert(pod->Key());
+    return;
+  }
+  for (kube::ApiRequest& write : writes) {
     Post(workers_, client, [key = pod->Key(), write = std::move(write)](kube::Client& with) {
       const Status written = with.Send(write).status();
       if (written.ok() || written.code() == Code::kNotFound) return;
@@ -58,6 +82,12 @@ void PodPlacer::PostFilter(const Pod& pod, kube::Client& client) const {
           {{"pod", key}, {"error", written.ToString()}});
     });
   }
+}
+
+std::set<std::string> PodPlacer::TakeHeld(Time now) {
+  if (settled_ && now < *settled_) return {};
+  inherited_.clear();
+  return std::exchange(held_, {});
 }
 
 }  // namespace nos::controllers

@@ -9,6 +9,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 
@@ -27,12 +29,13 @@ class PodPlacer {
   // All must outlive this object.
   // `workers` null: calls are made by the owner.
   PodPlacer(scheduling::Engine& engine, BindingCycle& bindings, const Nominations& nominations,
-            const Profiles& profiles, kube::Workers* workers)
+            const Profiles& profiles, kube::Workers* workers, Duration takeover_timeout)
       : engine_(engine),
         bindings_(bindings),
         nominations_(nominations),
         profiles_(profiles),
-        workers_(workers) {}
+        workers_(workers),
+        takeover_timeout_(takeover_timeout) {}
 
   // False: no node fits, see `diagnosis`. True: the pod is assumed, or a Reserve plugin failed and
   // the pod was released for a later attempt.
@@ -41,15 +44,30 @@ class PodPlacer {
   bool PlaceAmong(const Pod& pod, std::span<const size_t> among, scheduling::Diagnosis& diagnosis);
   // No effect if the pod was released.
   void StartBinding(const std::string& key, kube::Client& client, Time now);
-  // No node fits: sends the requests that may make the pod schedulable (Plugin::PostFilter).
-  void PostFilter(const Pod& pod, kube::Client& client) const;
+  // To be called before the first decision; later calls have no effect. For `takeover_timeout` from
+  // then on a binding that an earlier leader has sent may still arrive. The pod would have a node
+  // without its devices if claims that are allocated now were given back meanwhile.
+  void Begin(Time now);
+  // No node fits: sends the requests that may make the pod schedulable (Plugin::PostFilter), or
+  // holds them back after the start.
+  void PostFilter(const Pod& pod, kube::Client& client, Time now);
+  // Keys of pods whose requests were held back, once they need not be.
+  std::set<std::string> TakeHeld(Time now);
+  // When TakeHeld has pods. Absent: never.
+  std::optional<Time> NextDue() const { return held_.empty() ? std::nullopt : settled_; }
 
  private:
+  bool UsesInherited(const cluster::Pod& pod) const;
+
   scheduling::Engine& engine_;
   BindingCycle& bindings_;
   const Nominations& nominations_;
   const Profiles& profiles_;
   kube::Workers* workers_;
+  const Duration takeover_timeout_;
+  std::optional<Time> settled_;
+  std::set<std::string> inherited_;  // keys of claims that were allocated at the start
+  std::set<std::string> held_;       // keys of pods
 };
 
 }  // namespace nos::controllers
