@@ -10,6 +10,7 @@
 #include "scheduling/plugins/dynamic_resources/assumed_claims.h"
 #include "scheduling/plugins/dynamic_resources/search_budget.h"
 #include "scheduling/plugins/node_resources_fit/plugin.h"
+#include "scheduling/preemption.h"
 #include "scheduling/testing/build.h"
 #include "scheduling/testing/volumes.h"
 
@@ -455,6 +456,34 @@ TEST_F(DynamicResourcesTest, GroupKeepsItsDevicesWhileAMemberHasANode) {
   EXPECT_TRUE(DynamicResources().PostFilter(member, engine_.snapshot()).empty());
   engine_.Forget(pod.Key());
   EXPECT_EQ(DynamicResources().PostFilter(member, engine_.snapshot()).size(), 1u);
+}
+
+// Kubernetes frees the devices of a PodGroup when the group is deleted, not when its pods have
+// ended. Source: KEP-5729. An eviction would be in vain.
+TEST_F(DynamicResourcesTest, NoPodIsEvictedForTheDevicesOfItsPodGroup) {
+  Put(ClaimOf("c"));
+  Pod pod = Claiming("p", "c"), urgent = Claiming("q", "d");
+  pod.scheduling_group = "g";
+  pod.priority = 1;
+  urgent.priority = 9;
+  urgent.node_selector = {{"kubernetes.io/hostname", "a"}};
+  engine_.SetNode(
+      std::make_shared<const cluster::Node>(NodeOf("a", {}, {{"kubernetes.io/hostname", "a"}})));
+  CycleState state;
+  ASSERT_TRUE(Assume(pod, "a", state).fits());
+  auto stored = std::make_shared<dra::ResourceClaim>(*Stored("c", pod));
+  Put(stored);
+  Put(ClaimOf("d"));
+  ASSERT_EQ(NodeFor(urgent), "");
+  const auto victims = [&] {
+    const auto found = FindPreemption(framework_, engine_.snapshot(), urgent, {});
+    return found ? found->victims.size() : 0;
+  };
+  EXPECT_EQ(victims(), 1u) << "the pod is the user";
+  stored = std::make_shared<dra::ResourceClaim>(*stored);
+  stored->reserved_for = {{"scheduling.k8s.io", "podgroups", "g", "g-uid"}};
+  Put(stored);
+  EXPECT_EQ(victims(), 0u);
 }
 
 // The allocation was stored, and taken back when the pod's node was lost, while the watch was
