@@ -135,6 +135,13 @@ Unplaced StillUnplaced(const Unplaced& unplaced, const MovePlan& moves) {
   return left;
 }
 
+Unplaced Without(const std::set<std::string>& keys, Unplaced unplaced) {
+  std::vector<bool> stays;
+  for (const auto& pod : unplaced.pods) stays.push_back(!keys.contains(pod->Key()));
+  KeepOnly([&](size_t i) { return stays[i]; }, unplaced);
+  return unplaced;
+}
+
 Json GrowthToJson(const GrowthPlan& plan, const std::vector<NodePoolState>& pools,
                   const Unplaced& unplaced) {
   JsonArray each, nodes, left_out;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct Unplaced {
 Unplaced UnplacedOf(const controllers::AdmittedPlan& admitted, cluster::ClusterSnapshot snapshot);
 // Pods that remain without a place after all moves.
 Unplaced StillUnplaced(const Unplaced& unplaced, const planning::MovePlan& moves);
+// The same without the pods of these keys.
+Unplaced Without(const std::set<std::string>& keys, Unplaced unplaced);
 
 Json GrowthToJson(const planning::GrowthPlan& plan,
                   const std::vector<planning::NodePoolState>& pools, const Unplaced& unplaced);

@@ -206,6 +206,15 @@ TEST(GrowthReportTest, PodsRefusedByQuotasHaveNoPlace) {
   EXPECT_EQ(StillUnplaced(unplaced, {}).refused.size(), 1U);
 }
 
+TEST(GrowthReportTest, PodsServedByAnotherDriverNeedNoNewNodes) {
+  Unplaced unplaced = Three();
+  const std::string key = unplaced.pods[0]->Key();
+  EXPECT_EQ(Without({}, unplaced).pods.size(), unplaced.pods.size());
+  const Unplaced left = Without({key}, unplaced);
+  EXPECT_EQ(left.pods.size() + 1, unplaced.pods.size());
+  for (const auto& pod : left.pods) EXPECT_NE(pod->Key(), key);
+}
+
 TEST(GrowthReportTest, PodsServedByMovesNeedNoNewNodes) {
   Unplaced unplaced = Three();
   unplaced.gangs = {{"helped", 1, 0, {0}, ""}};

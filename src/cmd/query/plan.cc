@@ -251,15 +251,20 @@ Status RunPlan(const PlanFlags& flags) {
   if (const std::string hint = AuditHint(plan, snapshot); !hint.empty()) {
     std::cerr << "note: " << hint << "\n";
   }
-  // 3. Report. Moves come before new nodes: pods that a move serves need no node.
+  // 3. Pods with claims, and those for which a driver's devices remain.
+  const std::vector<ClaimedPod> claimed = PlaceClaims(input, catalogue, options.out_of_time, plan);
+  NoteMissingClaims(input, claimed);
+  std::set<std::string> served;
+  for (const ClaimedPod& pod : claimed) {
+    if (!pod.node.empty()) served.insert(pod.pod->Key());
+  }
+  // 4. Report. Moves come before new nodes: pods that a move serves need no node.
   JsonObject json = PlanToJson(plan, options.objective, took).as_object();
   std::string text = PlanToText(plan, took, TableWidth());
-  const std::vector<ClaimedPod> claimed = PlaceClaims(input, catalogue, options.out_of_time);
-  NoteMissingClaims(input, claimed);
   if (!claimed.empty()) json["claims"] = ClaimsToJson(claimed);
   text += ClaimsToText(claimed, TableWidth());
   if (further) {
-    Further answers(flags, input, frameworks, options, std::move(unplaced));
+    Further answers(flags, input, frameworks, options, Without(served, std::move(unplaced)));
     if (flags.moves > 0) answers.Moves(json, text);
     if (flags.with_pools) answers.Growth(json, text);
   }

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "base/table.h"
+#include "cluster/gangs.h"
 #include "cmd/daemon/scheduler_file.h"
 #include "cmd/telemetry/explainer.h"
 #include "dra/cel_expressions.h"
@@ -23,15 +25,45 @@ namespace {
 
 constexpr int kMaxExplained = 20;
 
-std::vector<SharedPod> WaitingPods(const ClusterObjects& input) {
-  std::vector<SharedPod> pods;
+struct WaitingPod {
+  SharedPod pod;
+  bool left = false;  // by the plan: only nodes that serve the pod by a claim count
+};
+
+std::vector<WaitingPod> WaitingPods(const ClusterObjects& input, const planning::Plan& plan) {
+  std::vector<WaitingPod> pods;
   for (const SharedPod& pod : input.pods) {
-    if (pod->HasClaims() && scheduling::IsSchedulable(*pod)) pods.push_back(pod);
+    if (pod->HasClaims() && scheduling::IsSchedulable(*pod)) pods.push_back({pod, false});
   }
-  std::ranges::sort(pods, {}, [](const SharedPod& pod) {
-    return std::tuple(-int64_t{pod->priority}, pod->meta.created, pod->Key());
+  if (input.around) {
+    const dra::ExtendedResources served(input.around->device_classes);
+    for (const planning::PodOutcome& outcome : plan.pods) {
+      if (outcome.placed || served.ServedFor(*outcome.pod).empty()) continue;
+      if (!cluster::GangOf(*outcome.pod).empty()) continue;
+      pods.push_back({outcome.pod, true});
+    }
+  }
+  std::ranges::sort(pods, {}, [](const WaitingPod& waiting) {
+    const cluster::Pod& pod = *waiting.pod;
+    return std::tuple(-int64_t{pod.priority}, pod.meta.created, pod.Key());
   });
   return pods;
+}
+
+// The objects as they are once the plan is carried out.
+ClusterObjects WithPlaced(ClusterObjects objects, const planning::Plan& plan) {
+  std::map<std::string, std::string> nodes;  // by pod key
+  for (const planning::PodOutcome& outcome : plan.pods) {
+    if (outcome.placed) nodes.emplace(outcome.pod->Key(), outcome.node);
+  }
+  for (SharedPod& pod : objects.pods) {
+    const auto node = nodes.find(pod->Key());
+    if (node == nodes.end() || !pod->node_name.empty()) continue;
+    auto bound = std::make_shared<cluster::Pod>(*pod);
+    bound->node_name = node->second;
+    pod = std::move(bound);
+  }
+  return objects;
 }
 
 // Kube-scheduler's plugins, as others run them. Which of several devices it takes may differ.
@@ -65,6 +97,21 @@ class Placement {
     engine_.FollowDevices(index_);
   }
 
+  // Absent: no node serves the pod by a claim.
+  std::optional<ClaimedPod> PlaceByClaim(const SharedPod& pod) {
+    std::vector<size_t> among;
+    const cluster::ClusterSnapshot& snapshot = engine_.snapshot();
+    for (size_t i = 0; i < snapshot.size(); ++i) {
+      if (index_->extended().ClaimFor(*pod, snapshot.node(i)).claim != nullptr) among.push_back(i);
+    }
+    if (among.empty()) return std::nullopt;
+    const scheduling::Framework& framework = *DecidersOf(pod->scheduler_name).of_pod().framework;
+    const scheduling::Decision decision = engine_.Schedule(framework, pod, among);
+    if (decision.node == nullptr) return std::nullopt;
+    ClaimedPod placed = Bind(pod, framework, decision.node->node->meta.name);
+    return placed.node.empty() ? std::nullopt : std::optional(std::move(placed));
+  }
+
   ClaimedPod Place(const SharedPod& pod) {
     const Deciders& deciders = DecidersOf(pod->scheduler_name);
     const scheduling::Framework& framework = *deciders.of_pod().framework;
@@ -74,21 +121,27 @@ class Placement {
     }
     const scheduling::Decision decision = engine_.Schedule(framework, pod);
     if (decision.node == nullptr) return Refused(pod, deciders, ReasonsOf(decision.diagnosis));
-    const std::string node = decision.node->node->meta.name;
+    ClaimedPod placed = Bind(pod, framework, decision.node->node->meta.name);
+    return placed.node.empty() ? Refused(pod, deciders, std::move(placed.reasons)) : placed;
+  }
+
+ private:
+  using Reasons = std::vector<scheduling::Reason>;
+
+  // With reasons instead of the node if a plugin refuses the pod after all.
+  ClaimedPod Bind(const SharedPod& pod, const scheduling::Framework& framework,
+                  const std::string& node) {
     engine_.Assume(pod, node);
     scheduling::CycleState state;
     const scheduling::Verdict reserved = engine_.Reserve(framework, *pod, node, state);
     if (!reserved.fits()) {
       engine_.Forget(pod->Key());
-      return Refused(pod, deciders, {{reserved.code, reserved.message}});
+      return {pod, "", {}, {{reserved.code, reserved.message}}, "", ""};
     }
     ClaimedPod placed{pod, node, DevicesOf(*pod), {}, "", ""};
     Record(pod, node);
     return placed;
   }
-
- private:
-  using Reasons = std::vector<scheduling::Reason>;
 
   const Deciders& DecidersOf(const std::string& scheduler) {
     std::unique_ptr<const Deciders>& known = deciders_[scheduler];
@@ -108,7 +161,9 @@ class Placement {
   // Returns the devices that the index assumes for the pod's claims, or that they are allocated.
   std::vector<ClaimedPod::Device> DevicesOf(const cluster::Pod& pod) const {
     std::vector<ClaimedPod::Device> devices;
-    for (const std::string& key : dra::ClaimKeysOf(pod)) {
+    std::vector<std::string> keys = dra::ClaimKeysOf(pod);
+    keys.push_back(dra::ExtendedClaimKey(pod));
+    for (const std::string& key : keys) {
       for (const dra::AllocatedDevice& device : AllocationOf(key).devices) {
         devices.push_back({device.driver.str(), device.pool.str(), device.device.str()});
       }
@@ -187,17 +242,24 @@ std::string TextOf(const ClaimedPod& pod) {
 }  // namespace
 
 std::vector<ClaimedPod> PlaceClaims(const ClusterObjects& input, const gpu::Catalogue& catalogue,
-                                    const std::function<bool()>& out_of_time) {
-  const std::vector<SharedPod> waiting = WaitingPods(input);
+                                    const std::function<bool()>& out_of_time,
+                                    planning::Plan& plan) {
+  const std::vector<WaitingPod> waiting = WaitingPods(input, plan);
   std::vector<ClaimedPod> pods;
   if (waiting.empty()) return pods;
-  Placement placement(input, catalogue, out_of_time);
-  for (const SharedPod& pod : waiting) {
+  Placement placement(WithPlaced(input, plan), catalogue, out_of_time);
+  for (const auto& [pod, left] : waiting) {
     if (out_of_time()) {
+      if (left) continue;
       pods.push_back(
           {pod, "", {}, {{scheduling::codes::kNotLookedAt, "not tried: the time is up"}}, "", ""});
-    } else {
+    } else if (!left) {
       pods.push_back(placement.Place(pod));
+    } else if (auto placed = placement.PlaceByClaim(pod)) {
+      pods.push_back(*std::move(placed));
+      std::erase_if(plan.pods, [&](const planning::PodOutcome& outcome) {
+        return outcome.pod->Key() == pods.back().pod->Key();
+      });
     }
   }
   return pods;

@@ -10,6 +10,7 @@
 #include "cmd/telemetry/read_cluster.h"
 #include "codec/json.h"
 #include "gpu/catalogue.h"
+#include "planning/plan.h"
 #include "scheduling/reasons.h"
 
 namespace nos::cmd {
@@ -28,8 +29,12 @@ struct ClaimedPod {
 
 // The pods with claims among those that schedulers would try now, by priority and age. The first
 // pods without a node have a remedy. `out_of_time`: then the other pods are not tried.
+//
+// The pods that `plan` places have their nodes already. Pods that it leaves without a node and that
+// ask for a resource which a DeviceClass serves are tried on the nodes that serve it by a claim,
+// but for members of gangs; those that get a node there are moved from the plan into the result.
 std::vector<ClaimedPod> PlaceClaims(const ClusterObjects& input, const gpu::Catalogue& catalogue,
-                                    const std::function<bool()>& out_of_time);
+                                    const std::function<bool()>& out_of_time, planning::Plan& plan);
 
 JsonArray ClaimsToJson(const std::vector<ClaimedPod>& pods);
 // "": there are none.

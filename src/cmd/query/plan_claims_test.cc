@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 #include "scheduling/remedies.h"
 
@@ -72,12 +73,23 @@ class PlaceClaimsTest : public testing::Test {
   }
   ~PlaceClaimsTest() override { std::remove(path_.c_str()); }
 
-  std::vector<ClaimedPod> Place(const std::string& objects) {
+  // `plan_` has the pods of the names in `placed` on node "n", and those in `left` on none.
+  std::vector<ClaimedPod> Place(const std::string& objects,
+                                const std::set<std::string>& placed = {},
+                                const std::set<std::string>& left = {}) {
     std::ofstream(path_) << kCluster << objects;
     const auto read = ReadDump({path_});
     EXPECT_TRUE(read.ok()) << read.status().message();
     if (!read.ok()) return {};
-    return PlaceClaims(*read, gpu::Catalogue::Builtin(), [] { return false; });
+    for (const auto& pod : read->pods) {
+      const bool has_node = placed.contains(pod->meta.name);
+      if (!has_node && !left.contains(pod->meta.name)) continue;
+      planning::PodOutcome& outcome = plan_.pods.emplace_back();
+      outcome.pod = pod;
+      outcome.placed = has_node;
+      outcome.node = has_node ? "n" : "";
+    }
+    return PlaceClaims(*read, gpu::Catalogue::Builtin(), [] { return false; }, plan_);
   }
   static std::string TextOf(const ClaimedPod& pod) {
     std::string text = pod.pod->meta.name + " on " + pod.node + ":";
@@ -85,6 +97,8 @@ class PlaceClaimsTest : public testing::Test {
     for (const scheduling::Reason& reason : pod.reasons) text += " " + reason.code;
     return text;
   }
+
+  planning::Plan plan_;
 
  private:
   std::string path_ = "/tmp/nos-plan-claims-XXXXXX";
@@ -145,6 +159,38 @@ status: {phase: Pending}
 )");
   ASSERT_EQ(pods.size(), 1U);
   EXPECT_EQ(TextOf(pods[0]), "early on : ResourceClaimNotCreated");
+}
+
+// Pods that ask for a resource are planned for device plugins first; a driver serves the others.
+TEST_F(PlaceClaimsTest, PodsLeftByThePlanGetDevicesOfADriver) {
+  const auto asking = [](const std::string& name, const std::string& labels = "") {
+    return fmt::format(R"(---
+apiVersion: v1
+kind: Pod
+metadata: {{name: {0}, namespace: default, uid: {0}, labels: {{{1}}}}}
+spec:
+  schedulerName: nos-scheduler
+  containers: [{{name: main, resources: {{requests: {{example.com/gpu: 1, cpu: 3}}, limits: {{example.com/gpu: 1}}}}}}]
+status: {{phase: Pending}}
+)",
+                       name, labels);
+  };
+  const std::string serving = R"(---
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: serving}
+spec:
+  extendedResourceName: example.com/gpu
+  selectors: [{cel: {expression: "device.driver == 'gpu.nvidia.com'"}}]
+)";
+  const auto pods = Place(serving + asking("a") + asking("b") + asking("c") + asking("d") +
+                              asking("m", "scheduling.x-k8s.io/pod-group: g"),
+                          {"a"}, {"b", "c", "m"});
+  ASSERT_EQ(pods.size(), 1U) << "a takes three of eight cores, so that c has no room beside b";
+  EXPECT_EQ(TextOf(pods[0]), "b on n: gpu-0");
+  std::vector<std::string> rest;
+  for (const planning::PodOutcome& outcome : plan_.pods) rest.push_back(outcome.pod->meta.name);
+  EXPECT_THAT(rest, ElementsAre("a", "c", "m")) << "m is useful with its gang only";
 }
 
 TEST_F(PlaceClaimsTest, PodWithoutItsClaimIsRefused) {
