@@ -8,8 +8,9 @@
 //
 // WORKLOAD: plain, slices (a MIG slice each), claims (a ResourceClaim each, for a MIG slice of the
 // smallest profile; GPUs as NVIDIA's driver publishes them), claims3 (the same with three profiles
-// in turn), spread (by host and zone), anti (one pod of an app per node), partition (a MIG slice
-// each, on GPUs without instances; this program plays the agents, which create them at once).
+// in turn), claims-full and claims3-full (the same while a pod on each node has 39 of the node's 56
+// compute slices), spread (by host and zone), anti (one pod of an app per node), partition (a MIG
+// slice each, on GPUs without instances; this program plays the agents, which create them at once).
 // Prints the time from the scheduler's start until the watch has shown every pod bound, the
 // resulting pods per second, and the time from the first binding to the last, which excludes the
 // work before it.
@@ -22,7 +23,8 @@
 //
 // WORKLOAD one: pods arrive one by one. Prints the time from the moment the watch shows a pod until
 // it shows it bound, by the scheduler and, alternately, by this program itself, which decides
-// nothing and binds to the first node.
+// nothing and binds to the first node. one-claims, one-claims3, one-claims-full: the same with a
+// claim each, which this program allocates as above.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -61,13 +63,15 @@ constexpr const char* kStatusLayout = "nos.nebuly.com/status-layout-";
 std::string NodeName(int i) { return fmt::format("load-{:05}", i); }
 std::string PodName(int i) { return fmt::format("pod-{:05}", i); }
 
-bool Claims(const std::string& workload) { return workload.starts_with("claims"); }
+bool Claims(const std::string& workload) { return workload.find("claims") != std::string::npos; }
+bool IsFull(const std::string& workload) { return workload.ends_with("-full"); }
 
 std::string ClaimName(int i) { return fmt::format("claim-{:05}", i); }
 
 // The claim of the i-th pod.
 Json ClaimOf(int i, const std::string& workload) {
-  const char* profile = kProfiles[workload == "claims3" ? i % 3 : 0];
+  const bool several = workload.find("claims3") != std::string::npos;
+  const char* profile = kProfiles[several ? i % 3 : 0];
   const std::string selector =
       fmt::format("device.attributes['gpu.nvidia.com'].profile == '{}'", profile);
   const Json exactly = {{"deviceClassName", "mig.nvidia.com"},
@@ -146,10 +150,77 @@ Json PodOf(int i, const std::string& workload, const std::string& scheduler) {
       {"spec", std::move(spec)}};
 }
 
+// The status of a claim with these devices of the node.
+Json AllocatedOn(const std::string& node, const std::vector<std::string>& devices,
+                 const std::string& pod) {
+  const Json field = {{"key", "metadata.name"}, {"operator", "In"}, {"values", JsonArray{node}}};
+  const Json terms = JsonArray{{{"matchFields", JsonArray{field}}}};
+  JsonArray results;
+  for (const std::string& device : devices) {
+    results.push_back(JsonObject{
+        {"request", "slice"}, {"driver", "gpu.nvidia.com"}, {"pool", node}, {"device", device}});
+  }
+  return {{"allocation",
+           {{"devices", {{"results", std::move(results)}}},
+            {"nodeSelector", {{"nodeSelectorTerms", terms}}}}},
+          {"reservedFor", JsonArray{{{"resource", "pods"}, {"name", pod}, {"uid", pod}}}}};
+}
+
+// The two writes of a scheduler. The pod's uid is made up: the API server does not look.
+Status Allocate(kube::Client& client, int i, const std::string& node) {
+  const std::string claim = ClaimName(i);
+  const Json finalizer = {
+      {"metadata", {{"finalizers", JsonArray{"resource.kubernetes.io/delete-protection"}}}}};
+  NOS_RETURN_IF_ERROR(
+      client.Patch(kClaims, kNamespace, claim, kube::PatchType::kMerge, finalizer).status());
+  const Json status = AllocatedOn(node, {"gpu-0-mig-1g10gb-0"}, PodName(i));
+  return client
+      .Patch(kClaims, kNamespace, claim, kube::PatchType::kMerge, {{"status", status}}, "status")
+      .status();
+}
+
 Status CreateAll(kube::Client& client, const kube::Resource& resource,
                  const std::vector<Json>& objects) {
   for (const auto& made : client.CreateAll(resource, objects)) {
     if (!made.ok() && made.status().code() != Code::kAlreadyExists) return made.status();
+  }
+  return Status::Ok();
+}
+
+// A pod on each node whose claim has five of the eight GPUs and four of the seven compute slices of
+// another: 39 of 56.
+Status FillNodes(kube::Client& client, int nodes) {
+  std::vector<std::string> devices;
+  for (int gpu = 0; gpu < 5; ++gpu) devices.push_back(fmt::format("gpu-{}-mig-7g80gb-0-0", gpu));
+  devices.emplace_back("gpu-5-mig-4g40gb-5-0");
+  std::vector<Json> pods, claims;
+  std::vector<kube::NamedPatch> allocations;
+  const Json exactly = {{"deviceClassName", "mig.nvidia.com"},
+                        {"count", static_cast<int64_t>(devices.size())}};
+  const JsonArray requests{{{"name", "slice"}, {"exactly", exactly}}};
+  for (int i = 0; i < nodes; ++i) {
+    const std::string name = fmt::format("held-{:05}", i);
+    claims.push_back({{"apiVersion", "resource.k8s.io/v1"},
+                      {"kind", "ResourceClaim"},
+                      {"metadata",
+                       {{"namespace", kNamespace},
+                        {"name", name},
+                        {"finalizers", JsonArray{"resource.kubernetes.io/delete-protection"}}}},
+                      {"spec", {{"devices", {{"requests", requests}}}}}});
+    Json pod = PodOf(i, "plain", kNobody);
+    MakeObject(pod, "metadata")["name"] = name;
+    MakeObject(pod, "spec")["nodeName"] = NodeName(i);
+    MakeObject(pod, "spec")["resourceClaims"] =
+        JsonArray{{{"name", "gpu"}, {"resourceClaimName", name}}};
+    pods.push_back(std::move(pod));
+    allocations.push_back(
+        {kNamespace, name, {{"status", AllocatedOn(NodeName(i), devices, name)}}});
+  }
+  NOS_RETURN_IF_ERROR(CreateAll(client, kClaims, claims));
+  NOS_RETURN_IF_ERROR(CreateAll(client, kube::kPods, pods));
+  for (const auto& patched :
+       client.PatchAll(kClaims, kube::PatchType::kMerge, allocations, "status")) {
+    NOS_RETURN_IF_ERROR(patched.status());
   }
   return Status::Ok();
 }
@@ -184,7 +255,7 @@ Status CreateNodes(kube::Client& client, int nodes, const std::string& workload)
   for (const auto& patched : client.PatchAll(kube::kNodes, kube::PatchType::kMerge, ready)) {
     NOS_RETURN_IF_ERROR(patched.status());
   }
-  return Status::Ok();
+  return IsFull(workload) ? FillNodes(client, nodes) : Status::Ok();
 }
 
 // Prints that all objects exist, and releases the Lease after it has read a line.
@@ -274,6 +345,7 @@ class Watched {
       const auto now = clock_.Now();
       if (before == nullptr) seen_[key] = now;
       if (after == nullptr || after->node_name.empty()) return;
+      if (after->scheduler_name == kNobody && before == nullptr) return;  // of FillNodes
       if (before == nullptr || before->node_name.empty()) bound_[key] = now;
     });
   }
@@ -309,7 +381,7 @@ class Binders {
 
   void Run() {
     for (int i = next_++; i < pods_ && !failed_; i = next_++) {
-      const bool ready = !allocates_ || Allocate(i, NodeName(i % nodes_)).ok();
+      const bool ready = !allocates_ || Allocate(client_, i, NodeName(i % nodes_)).ok();
       if (!ready || !Bind(PodName(i), NodeName(i % nodes_)).ok()) failed_ = true;
     }
   }
@@ -322,30 +394,6 @@ class Binders {
               .status());
     }
     return client_.Bind(kNamespace, pod, node);
-  }
-
-  // The two writes of a scheduler. The pod's uid is made up: the API server does not look.
-  Status Allocate(int i, const std::string& node) {
-    const std::string claim = ClaimName(i);
-    const Json finalizer = {
-        {"metadata", {{"finalizers", JsonArray{"resource.kubernetes.io/delete-protection"}}}}};
-    NOS_RETURN_IF_ERROR(
-        client_.Patch(kClaims, kNamespace, claim, kube::PatchType::kMerge, finalizer).status());
-    const Json field = {{"key", "metadata.name"}, {"operator", "In"}, {"values", JsonArray{node}}};
-    const Json terms = JsonArray{{{"matchFields", JsonArray{field}}}};
-    const Json result = {{"request", "slice"},
-                         {"driver", "gpu.nvidia.com"},
-                         {"pool", node},
-                         {"device", "gpu-0-mig-1g10gb-0"}};
-    const Json status = {
-        {"allocation",
-         {{"devices", {{"results", JsonArray{result}}}},
-          {"nodeSelector", {{"nodeSelectorTerms", terms}}}}},
-        {"reservedFor",
-         JsonArray{{{"resource", "pods"}, {"name", PodName(i)}, {"uid", PodName(i)}}}}};
-    return client_
-        .Patch(kClaims, kNamespace, claim, kube::PatchType::kMerge, {{"status", status}}, "status")
-        .status();
   }
 
   kube::Client& client_;
@@ -405,7 +453,8 @@ std::string Spread(std::vector<double> milliseconds) {
   return fmt::format("median {:.1f} ms, p99 {:.1f} ms, most {:.1f} ms", at(0.5), at(0.99), at(1));
 }
 
-Status MeasureLatency(kube::Client& client, const std::string& scheduler, int nodes, int pods) {
+Status MeasureLatency(kube::Client& client, const std::string& scheduler, int nodes, int pods,
+                      const std::string& workload) {
   constexpr int kWarmUp = 20;
   Watched watched;
   watched.Pump(client);
@@ -413,7 +462,10 @@ Status MeasureLatency(kube::Client& client, const std::string& scheduler, int no
   std::vector<double> of_scheduler, of_itself;
   for (int i = 0; i < 2 * (pods + kWarmUp); ++i) {
     const bool itself = i % 2 == 1;
-    const Json pod = PodOf(i, "plain", itself ? kNobody : scheduler);
+    const Json pod = PodOf(i, workload, itself ? kNobody : scheduler);
+    if (Claims(workload)) {
+      NOS_RETURN_IF_ERROR(client.Create(kClaims, kNamespace, ClaimOf(i, workload)).status());
+    }
     NOS_RETURN_IF_ERROR(client.Create(kube::kPods, kNamespace, pod).status());
     const std::string name(FindString(pod, "metadata", "name"));
     const std::string key = std::string(kNamespace) + "/" + name;
@@ -421,6 +473,7 @@ Status MeasureLatency(kube::Client& client, const std::string& scheduler, int no
       watched.Pump(client);
       if (watched.bound().contains(key)) break;
       if (!itself || asked || !watched.seen().contains(key)) continue;
+      if (Claims(workload)) NOS_RETURN_IF_ERROR(Allocate(client, i, NodeName(0)));
       NOS_RETURN_IF_ERROR(client.Bind(kNamespace, name, NodeName(0)));
       asked = true;
     }
@@ -428,8 +481,9 @@ Status MeasureLatency(kube::Client& client, const std::string& scheduler, int no
     (itself ? of_itself : of_scheduler)
         .push_back(1000 * ToSeconds(watched.bound().at(key) - watched.seen().at(key)));
   }
-  std::cout << fmt::format("{} {} nodes {} pods one by one: {}; a bare binding: {}\n", scheduler,
-                           nodes, pods, Spread(of_scheduler), Spread(of_itself));
+  std::cout << fmt::format("{} {} nodes {} pods one by one ({}): {}; a bare binding: {}\n",
+                           scheduler, nodes, pods, workload, Spread(of_scheduler),
+                           Spread(of_itself));
   return Status::Ok();
 }
 
@@ -439,8 +493,8 @@ Status Run(const std::string& kubeconfig, const std::string& scheduler, int node
   kube::HttpTransport transport(connection, {.requests_per_second = 100'000, .burst = 100'000});
   kube::Client client(transport);
   NOS_RETURN_IF_ERROR(CreateNodes(client, nodes, workload));
-  return workload == "one" ? MeasureLatency(client, scheduler, nodes, pods)
-                           : MeasureThroughput(client, scheduler, nodes, pods, workload);
+  return workload.starts_with("one") ? MeasureLatency(client, scheduler, nodes, pods, workload)
+                                     : MeasureThroughput(client, scheduler, nodes, pods, workload);
 }
 
 }  // namespace

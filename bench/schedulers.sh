@@ -5,9 +5,11 @@
 #
 #   bench/schedulers.sh [NODES...]       (1000 5000); PODS=10000 WORKLOADS="plain slices spread anti"
 #
-# Workload partition is for nos only, because kube-scheduler cannot have GPUs partitioned; one measures
-# the latency of single pods. bench/scheduler_load.cc describes both, and NOBODY=1: a third run, in
-# which the load program itself binds the pods instead of a scheduler. RUNS=3 repeats each.
+# Workload partition is for nos only, because kube-scheduler cannot have GPUs partitioned; one and
+# one-claims measure the latency of single pods; claims3-full has claims of three profiles in a cluster
+# that is 70 per cent full. bench/scheduler_load.cc describes all, and NOBODY=1: a third run, in
+# which the load program itself binds the pods instead of a scheduler. RUNS=3 repeats each. ONLY=nos
+# leaves kube-scheduler out.
 # The processor time of a run is the scheduler's own. Also prints the machine's load, because
 # results of a busy machine are not meaningful.
 set -euo pipefail
@@ -85,7 +87,7 @@ printf '%s, %s cores\n' "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1
 for nodes in "$@"; do
   for workload in $workloads; do
     for ((i = 0; i < ${RUNS:-1}; i++)); do
-      [ "$workload" = partition ] || run kube default-scheduler "$nodes" "$workload"
+      [ "$workload" = partition ] || [ "${ONLY:-}" = nos ] || run kube default-scheduler "$nodes" "$workload"
       run nos nos-scheduler "$nodes" "$workload"
       [ -z "${NOBODY:-}" ] || run nobody nobody "$nodes" "$workload"
     done
