@@ -21,8 +21,8 @@ enum class TopView { kOverview, kGpus, kPods, kWaiting, kDecisions, kQuotas };
 struct TopData {
   TopRows rows;
   std::vector<StoryRow> decisions;  // newest first
-  Json quotas;                        // as in GET quotas
-  int64_t at = 0;                     // server time, milliseconds since the epoch
+  Json quotas;                      // as in GET quotas
+  int64_t at = 0;                   // server time, milliseconds since the epoch
 };
 
 class TopScreen {
