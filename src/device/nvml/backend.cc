@@ -98,14 +98,16 @@ Result<nvml::Device> NvmlBackend::Reach(int gpu) {
 Result<std::vector<GpuInfo>> NvmlBackend::ListGpus() {
   if (std::exchange(some_failed_, false)) session_.Close();  // a new session sees repaired GPUs
   NOS_RETURN_IF_ERROR(OpenSession());
-  unsigned count = 0;
-  NOS_RETURN_IF_ERROR(Check(call().nvmlDeviceGetCount_v2(&count), "nvmlDeviceGetCount_v2"));
-  if (count > kMaxGpus) return Internal(fmt::format("the driver says there are {} GPUs", count));
   std::map<int, Result<GpuInfo>> read;
-  for (int gpu = scope_.only.value_or(0); gpu < static_cast<int>(count); ++gpu) {
-    some_failed_ |= !read.emplace(gpu, ReadGpu(gpu)).first->second.ok();
-    if (scope_.only) break;
+  if (scope_.only) {
+    read.emplace(*scope_.only, ReadGpu(*scope_.only));
+  } else {
+    unsigned count = 0;
+    NOS_RETURN_IF_ERROR(Check(call().nvmlDeviceGetCount_v2(&count), "nvmlDeviceGetCount_v2"));
+    if (count > kMaxGpus) return Internal(fmt::format("the driver says there are {} GPUs", count));
+    for (int gpu = 0; gpu < static_cast<int>(count); ++gpu) read.emplace(gpu, ReadGpu(gpu));
   }
+  some_failed_ = std::ranges::any_of(read, [](const auto& one) { return !one.second.ok(); });
   return known_.Complete(read);
 }
 

@@ -132,12 +132,13 @@ Status NvmlEvents::Arm() {
   NOS_RETURN_IF_ERROR(session_.Open());
   NOS_RETURN_IF_ERROR(ToStatus(library_.call().nvmlEventSetCreate(&set_), "nvmlEventSetCreate"));
   unsigned count = 0;
-  NOS_RETURN_IF_ERROR(
-      ToStatus(library_.call().nvmlDeviceGetCount_v2(&count), "nvmlDeviceGetCount_v2"));
-  lost_.clear();
-  for (int gpu = 0; gpu < static_cast<int>(std::min(count, kMaxGpus)); ++gpu) {
-    if (!options_.only || gpu == *options_.only) WatchGpu(gpu);
+  if (!options_.only) {
+    NOS_RETURN_IF_ERROR(
+        ToStatus(library_.call().nvmlDeviceGetCount_v2(&count), "nvmlDeviceGetCount_v2"));
   }
+  lost_.clear();
+  if (options_.only) WatchGpu(*options_.only);
+  for (unsigned gpu = 0; gpu < std::min(count, kMaxGpus); ++gpu) WatchGpu(static_cast<int>(gpu));
   next_probe_ = Clock::now() + options_.probe;
   return Status::Ok();
 }
@@ -148,6 +149,7 @@ void NvmlEvents::WatchGpu(int gpu) {
   nvml::Device device = nullptr;
   unsigned long long supported = 0;
   nvml::Return code = call.nvmlDeviceGetHandleByIndex_v2(static_cast<unsigned>(gpu), &device);
+  if (code == nvml::kInvalidArgument) return;  // there is no such GPU any more
   if (code == nvml::kSuccess) code = call.nvmlDeviceGetSupportedEventTypes(device, &supported);
   if (code == nvml::kSuccess && (supported & kWanted) != 0) {
     code = call.nvmlDeviceRegisterEvents(device, supported & kWanted, set_);
