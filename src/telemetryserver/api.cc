@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "codec/gzip.h"
 #include "net/same_site.h"
+#include "telemetryserver/alerts.h"
 #include "telemetryserver/api/files.h"
 #include "telemetryserver/api/point_in_time.h"
 #include "telemetryserver/metrics.h"
@@ -90,13 +91,15 @@ const std::map<std::string, Api::Route, std::less<>>& Api::Table() {
       {"pools", {&Api::Pools, true}},   {"series", {&Api::Series}},
       {"history", {&Api::History}},     {"jobs", {&Api::Jobs}},
       {"cost", {&Api::Cost}},           {"cost-forecast", {&Api::CostForecast}},
-      {"savings", {&Api::Saved, true}}, {"stories", {&Api::Stories}}};
+      {"savings", {&Api::Saved, true}}, {"stories", {&Api::Stories}},
+      {"alerts", {&Api::FiringAlerts}}};
   return table;
 }
 
 std::vector<std::string> Api::Routes() {
   std::vector<std::string> routes = {
       "POST /api/v1/ingest",      "POST /api/v1/submit",
+      "POST /api/v1/alerts",
       "POST /api/v1/what-if",     "GET /api/v1/stream",
       "GET /api/v1/openapi.json", "GET /api/v1/workloads/{namespace}/{name}"};
   for (const auto& [name, route] : Table())
@@ -171,6 +174,13 @@ net::HttpResponse Api::Dispatch(const net::HttpRequest& request, std::string& ro
     route = "ingest";
     if (request.method != "POST") return ErrorAnswer(405, "envelopes come by POST");
     return parts_.ingest.Answer(request);
+  }
+  if (name == "alerts" && request.method == "POST") {
+    route = "alerts";
+    return parts_.alerts != nullptr
+               ? parts_.alerts->Answer(request, *target)
+               : ErrorAnswer(501, "alerts are not set up here: see alerts in the configuration of "
+                                  "nos telemetry");
   }
   const bool acts = name == "submit" || name == "what-if";
   if (acts) {

@@ -23,6 +23,7 @@
 
 namespace nos::telemetryserver {
 
+class AlertReceiver;
 class Costs;
 
 // Arguments of a route: reader, cluster and request.
@@ -67,6 +68,7 @@ class Api {
     std::string home = {};
     bool tls = false;        // it is served over TLS
     Costs* costs = nullptr;  // null: none are computed
+    AlertReceiver* alerts = nullptr;  // null: none are received
   };
   explicit Api(Parts parts) : parts_(std::move(parts)) {}
 
@@ -116,6 +118,7 @@ class Api {
   Reply Cost(const ApiCall& call);
   Reply CostForecast(const ApiCall& call);
   Reply Saved(const ApiCall& call);
+  Reply FiringAlerts(const ApiCall& call);
   Result<std::vector<Bucket>> SeriesOf(const ApiCall& call, const std::string& subject,
                                        const std::string& metric, const Range& range,
                                        size_t& reads);

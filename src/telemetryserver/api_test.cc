@@ -78,6 +78,11 @@ TEST_F(ApiTest, OpenApiListsExactlyAllRoutes) {
 
 TEST_F(ApiTest, AnswersMatchOpenApi) {
   Fill();
+  ASSERT_EQ(Ask("/api/v1/alerts", "POST",
+                R"({"version": "4", "alerts": [{"status": "firing", "labels": {"alertname": "A"}}]})",
+                {{"content-type", "application/json"}})
+                .code,
+            200);
   const std::map<std::string, std::string> targets = {
       {"/api/v1/session", ""},
       {"/api/v1/overview", ""},
@@ -93,6 +98,7 @@ TEST_F(ApiTest, AnswersMatchOpenApi) {
       {"/api/v1/cost", "/api/v1/cost?from=1763760000000"},
       {"/api/v1/cost-forecast", ""},
       {"/api/v1/savings", ""},
+      {"/api/v1/alerts", ""},
       {"/api/v1/history", ""}};
   for (const auto& [path, target] : targets) {
     const Json answer = Get(target.empty() ? path : target);

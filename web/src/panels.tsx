@@ -117,20 +117,29 @@ function PodBody({ pod }: { pod: PodDetail }): ReactNode {
 
 function WhyWaiting({ pod, now }: { pod: Pod; now: number }): ReactNode {
   const { reason, remedy } = splitRemedy(pod.why || pod.message);
-  const estimate = isHeld(pod) ? null : pod.estimate;
+  const why = pod.explanation;
+  const actions = why?.actions ?? (remedy ? [{ text: remedy, brings: "" }] : []);
+  const estimate = why ? why.eta : isHeld(pod) ? null : pod.estimate;
   return (
     <div className="why">
       <p>
-        <strong>Why it waits</strong> {reason || "not evaluated yet"}
+        <strong>Why it waits</strong> {why?.headline}
       </p>
-      {remedy && (
-        <p className="remedy">
-          <strong>What would help</strong> {remedy}
+      <p className={why ? "muted" : ""}>{why?.cause || reason || "not evaluated yet"}</p>
+      {why && why.in_the_way.length > 0 && (
+        <p>
+          <strong>In the way</strong> {why.in_the_way.join(", ")}
         </p>
       )}
+      {actions.map(({ text, brings }, i) => (
+        <p className="remedy" key={text}>
+          <strong>{i === 0 ? "What would help" : "Or"}</strong> {text}
+          {brings && <span className="muted"> ({brings})</span>}
+        </p>
+      ))}
       <p className="muted">
         {estimate === null
-          ? `The start cannot be estimated${pod.estimate_by ? `: ${pod.estimate_by}` : ""}.`
+          ? `The start cannot be estimated${why?.eta_reason || pod.estimate_by ? `: ${why?.eta_reason || pod.estimate_by}` : ""}.`
           : estimate <= now
             ? "Expected to start any moment."
             : `Expected to start in ${duration((estimate - now) / 1000)}, at ${clock(estimate, now, false)}`}

@@ -77,7 +77,9 @@ Status RunTelemetry(const Config& config, const MetricsFlags& flags) {
   NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(config.geometries_file));
   WakeSignal bell;
   std::vector<std::string> files;
-  if (!config.server.token_file.empty()) files.push_back(config.server.token_file);
+  for (const std::string* file : {&config.server.token_file, &config.server.alerts_token_file}) {
+    if (!file->empty()) files.push_back(*file);
+  }
   OutsideEvents events(files, [&] { bell.Ring(); });
   Metrics metrics;
   Announce("telemetry", metrics);

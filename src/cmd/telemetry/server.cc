@@ -151,6 +151,14 @@ void DescribeTelemetryServer(ConfigFields& f, TelemetryServerConfig& c) {
     f.Seconds("reportIntervalSeconds", c.recorder.report_every, seconds(1), hours(1),
               "Interval of agents' reports; data older than three intervals is shown as stale.");
   });
+  f.Group("alerts", [&] {
+    f.Text("tokenFile", c.alerts_token_file,
+           "Tokens of Alertmanagers, which deliver firing alerts, one line \"CLUSTER TOKEN\" each; "
+           "CLUSTER \"*\" means any. Reloaded when it changes.");
+    f.Text("serviceAccounts", c.alerts_accounts,
+           "Service accounts of this cluster that may deliver alerts, NAMESPACE/NAME, separated by "
+           "commas; their tokens are for ingest.audience.");
+  });
   DescribeReaders(f, c.readers);
   f.Group("store", [&] {
     f.Text("file", c.recorder.store.path, "Database file; two more files are created beside it.");
@@ -214,6 +222,17 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
   }
   server->ingest_ =
       std::make_unique<telemetryserver::Ingest>(*server->recorder_, std::move(admit), metrics);
+  if (server->ReceivesAlerts()) {
+    telemetryserver::AlertReceiver::Admit admit_alerts;
+    if (!config.sandbox) {
+      admit_alerts = [self = server.get()](const net::HttpRequest& request,
+                                           const std::string& cluster) {
+        return self->AdmitAlerts(request, cluster);
+      };
+    }
+    server->alerts_ = std::make_unique<telemetryserver::AlertReceiver>(*server->recorder_,
+                                                                       std::move(admit_alerts));
+  }
   TelemetryReaders& people = *server->readers_;
   server->costs_ =
       std::make_unique<telemetryserver::Costs>(*server->recorder_, catalogue, config.prices);
@@ -235,7 +254,8 @@ Result<std::unique_ptr<TelemetryServer>> TelemetryServer::Start(const TelemetryS
                   const std::string& ns) { return people.Sees(reader, ns); },
       .home = config.readers.actions.cluster,
       .tls = server->SpeaksTls(),
-      .costs = server->costs_.get()});
+      .costs = server->costs_.get(),
+      .alerts = server->alerts_.get()});
   NOS_ASSIGN(server->exports_,
              Exports::Start(config.exports, recorder.store.path, *server->recorder_, metrics));
   NOS_RETURN_IF_ERROR(server->Serve());
@@ -251,13 +271,22 @@ Status TelemetryServer::Ready() const {
 }
 
 Status TelemetryServer::Connect(const Clock& clock) {
-  const bool reviews = config_.reporters.any();
+  const bool reviews = config_.reporters.any() || !config_.alerts_accounts.empty();
   if (config_.sandbox || (!reviews && config_.service.empty())) return Status::Ok();
   auto connection = kube::LoadConnection(config_.readers.kubeconfig, "");
   if (!connection.ok()) return connection.status().Within("ingest");
   cluster_ = std::make_unique<kube::HttpTransport>(
       *std::move(connection), kube::HttpOptions{.requests_per_second = 400, .burst = 1000});
-  if (!reviews) return Status::Ok();
+  if (!config_.alerts_accounts.empty()) {
+    ReportersConfig alerters = config_.reporters;
+    alerters.accounts = config_.alerts_accounts;
+    alerters.node_accounts.clear();
+    auto options = ReporterAccess::OptionsOf(alerters);
+    if (!options.ok()) return options.status().Within("alerts");
+    options->limits = readers_->limits();
+    alerters_ = std::make_unique<ReporterAccess>(*cluster_, clock, *std::move(options));
+  }
+  if (!config_.reporters.any()) return Status::Ok();
   NOS_ASSIGN(ReporterAccess::Options options, ReporterAccess::OptionsOf(config_.reporters));
   options.limits = readers_->limits();
   reporters_ = std::make_unique<ReporterAccess>(*cluster_, clock, std::move(options));
@@ -272,6 +301,17 @@ Status TelemetryServer::Admit(const net::HttpRequest& request,
   if (known.ok() && envelope != nullptr) return tokens_.Check(authorization, envelope->cluster);
   if (known.ok() || reporters_ == nullptr) return known;
   return reporters_->Check(request, readers_->AddressOf(request), envelope);
+}
+
+// Tokens of reporters do not count: a node's must not raise alarms.
+Status TelemetryServer::AdmitAlerts(const net::HttpRequest& request, const std::string& cluster) {
+  Status known = alerts_tokens_.Check(request.Header("authorization"), cluster);
+  if (known.ok() || alerters_ == nullptr) return known;
+  if (cluster != config_.reporters.cluster) {
+    return {Code::kPermission, fmt::format("service accounts deliver for cluster \"{}\"",
+                                           config_.reporters.cluster)};
+  }
+  return alerters_->Check(request, readers_->AddressOf(request), nullptr);
 }
 
 Status TelemetryServer::Serve() {
@@ -306,9 +346,13 @@ Status TelemetryServer::Listen(std::shared_ptr<net::TlsIdentity> identity) {
 }
 
 Status TelemetryServer::ReadTokens() {
-  if (config_.token_file.empty()) return Status::Ok();
-  NOS_ASSIGN(const std::string text, ReadFile(config_.token_file, kMaxTokenFile));
-  return tokens_.Read(text).Within(config_.token_file);
+  const auto read = [](const std::string& file, telemetryserver::Tokens& to) -> Status {
+    if (file.empty()) return Status::Ok();
+    NOS_ASSIGN(const std::string text, ReadFile(file, kMaxTokenFile));
+    return to.Read(text).Within(file);
+  };
+  NOS_RETURN_IF_ERROR(read(config_.token_file, tokens_));
+  return read(config_.alerts_token_file, alerts_tokens_);
 }
 
 net::HttpResponse TelemetryServer::Answer(const net::HttpRequest& request) {

@@ -12,6 +12,7 @@
 #include "cmd/telemetry/exports.h"
 #include "cmd/telemetry/readers.h"
 #include "gpu/catalogue.h"
+#include "telemetryserver/alerts.h"
 #include "telemetryserver/api.h"
 #include "telemetryserver/cost.h"
 
@@ -29,6 +30,8 @@ struct TelemetryServerConfig {
   Duration certificate_lifetime = std::chrono::hours(24 * 90);
   std::string token_file;
   ReportersConfig reporters;
+  // Who may deliver alerts; both "": nobody.
+  std::string alerts_token_file, alerts_accounts;
   int64_t max_megabytes = 0;
   telemetryserver::RecorderOptions recorder;
   ReadersConfig readers;
@@ -64,7 +67,7 @@ class TelemetryServer {
   void Report() { recorder_->Report(); }
   // Adds closed hours to the metrics of costs. Call it about once a minute, from one thread.
   void CountCosts() { costs_->Count(metrics_); }
-  // Reloads the token file. On an error the previous tokens stay valid.
+  // Reloads the token files. On an error the previous tokens stay valid.
   Status ReadTokens();
   // Also serves /healthz, /readyz and /metrics from now on. `probes` must live until HangUp.
   void Show(Probes& probes) { probes_ = &probes; }
@@ -81,6 +84,11 @@ class TelemetryServer {
   net::HttpResponse Answer(const net::HttpRequest& request);
   // May this client deliver? See telemetryserver::Ingest::Admit.
   Status Admit(const net::HttpRequest& request, const telemetry::Envelope* envelope);
+  Status AdmitAlerts(const net::HttpRequest& request, const std::string& cluster);
+  bool ReceivesAlerts() const {
+    return config_.sandbox || !config_.alerts_token_file.empty() ||
+           !config_.alerts_accounts.empty();
+  }
   Status Connect(const Clock& clock);
   Status Serve();
   Status Listen(std::shared_ptr<net::TlsIdentity> identity);
@@ -90,15 +98,17 @@ class TelemetryServer {
 
   const TelemetryServerConfig config_;
   Metrics& metrics_;
-  telemetryserver::Tokens tokens_;
+  telemetryserver::Tokens tokens_, alerts_tokens_;
   telemetryserver::StreamHub hub_;
   std::unique_ptr<telemetryserver::Recorder> recorder_;
   std::unique_ptr<TelemetryReaders> readers_;
   // The cluster that reviews reporters and keeps the certificate; null: neither is configured.
   std::unique_ptr<kube::HttpTransport> cluster_;
   std::unique_ptr<ReporterAccess> reporters_;  // null: service accounts may not deliver
+  std::unique_ptr<ReporterAccess> alerters_;   // null: service accounts may not deliver alerts
   std::unique_ptr<Exports> exports_;
   std::unique_ptr<telemetryserver::Ingest> ingest_;
+  std::unique_ptr<telemetryserver::AlertReceiver> alerts_;  // null: none are received
   std::unique_ptr<telemetryserver::Costs> costs_;
   std::unique_ptr<telemetryserver::Api> api_;
   std::atomic<Probes*> probes_{nullptr};

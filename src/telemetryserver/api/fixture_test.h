@@ -1,6 +1,7 @@
 // The API over a recorder with its own store file.
 #pragma once
 
+#include "telemetryserver/alerts.h"
 #include "telemetryserver/api.h"
 #include "telemetryserver/api/files.h"
 #include "telemetryserver/cost.h"
@@ -34,10 +35,16 @@ class ApiTest : public RecorderFixture {
     parts.tls = tls;
     costs_ = std::make_unique<Costs>(*recorder_, gpu::Catalogue::Builtin(), prices_, max_gpu_hours);
     parts.costs = costs_.get();
+    alerts_ = std::make_unique<AlertReceiver>(
+        *recorder_, [this](const net::HttpRequest&, const std::string& cluster) {
+          return cluster == alerts_for_ ? Status::Ok() : Status(Code::kPermission, "who are you?");
+        });
+    parts.alerts = alerts_.get();
     api_ = std::make_unique<Api>(std::move(parts));
   }
   void TearDown() override {
     api_.reset();
+    alerts_.reset();
     costs_.reset();
     ingest_.reset();
     RecorderFixture::TearDown();
@@ -131,6 +138,8 @@ class ApiTest : public RecorderFixture {
   PriceList prices_{"EUR", "", {{.per_gpu_hour = 2'500'000}}};
   std::unique_ptr<Ingest> ingest_;
   std::unique_ptr<Costs> costs_;
+  std::unique_ptr<AlertReceiver> alerts_;
+  std::string alerts_for_ = "prod";
   std::unique_ptr<Api> api_;
   Json document_;
 };

@@ -1,6 +1,7 @@
 // The only module that calls the server: relative addresses, credentials, errors in the server's
 // words.
 import type {
+  Alert,
   Cost,
   CostBy,
   CostCategory,
@@ -174,6 +175,7 @@ export const api = {
     get<{ quotas: Quota[] }>("quotas", { cluster, at }, signal),
   pools: (cluster: string, at?: number, signal?: AbortSignal) =>
     get<{ pools: Pool[] }>("pools", { cluster, at }, signal),
+  alerts: (cluster: string, signal?: AbortSignal) => get<{ configured: boolean; alerts: Alert[] }>("alerts", { cluster }, signal),
   cost: (cluster: string, query: CostQuery, signal?: AbortSignal) => get<Cost>("cost", { cluster, ...query }, signal),
   /** All digits, as the server writes them. */
   costCsv: async (cluster: string, query: CostQuery) =>

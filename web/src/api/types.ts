@@ -146,6 +146,38 @@ export interface Pod {
   /** Source of the estimate: "plan", "reclaim" or "history"; or the reason why it is unknown. */
   estimate_by: string;
   why: string;
+  /** Absent in answers of older servers. */
+  explanation?: Explanation;
+}
+
+/** Why a pod waits or where it runs, in the sentences of `nos explain`. */
+export interface Explanation {
+  headline: string;
+  cause: string;
+  in_the_way: string[];
+  /** The best first. */
+  actions: { text: string; brings: string }[];
+  /** Expected start of a pending pod; null: unknown. */
+  eta: number | null;
+  /** Source of `eta`, or why it is unknown. */
+  eta_reason: string;
+  /** The pods that could evict a running pod. */
+  evictable_by: string;
+}
+
+/** An alert that fires now. */
+export interface Alert {
+  name: string;
+  /** Empty: it is about the cluster. */
+  namespace: string;
+  severity: string;
+  summary: string;
+  description: string;
+  /** Of its expression in Prometheus; empty: unknown. */
+  url: string;
+  /** 0: unknown. */
+  since: number;
+  labels: Record<string, string>;
 }
 
 export interface Workloads {
@@ -465,4 +497,5 @@ export interface WhatIf {
   would_evict: unknown[];
   text: string;
   steps: unknown[];
+  explanation?: Explanation;
 }

@@ -2,7 +2,7 @@
 // holds, what happened in the last hour.
 import { useMemo, type ReactNode } from "react";
 import { api } from "../api/client";
-import type { Cost, Overview, Pod, Pool, Quota, Series, Stories, Story } from "../api/types";
+import type { Alert, Cost, Overview, Pod, Pool, Quota, Series, Stories, Story } from "../api/types";
 import { partsOf } from "../lib/capacity";
 import { centParts, cents, hours, labelOf, micros } from "../lib/costs";
 import { loadPending, useBeat, useCluster, useEvent, useGpus, useHourCost, useNow, useOverview, useRange, useResource, useStories, type Resource } from "../lib/data";
@@ -267,8 +267,11 @@ interface Item {
   key: string;
   text: string;
   why: string;
+  /** Empty: there is none. */
   link: string;
   bad?: boolean;
+  /** The link leaves the dashboard. */
+  outside?: boolean;
 }
 
 function Attention({ gpus, pending, quotas, stories }: Sources): ReactNode {
@@ -283,7 +286,10 @@ function Attention({ gpus, pending, quotas, stories }: Sources): ReactNode {
     () => teamsOf([], quotas.data?.quotas ?? [], pending.data ?? []),
     [quotas.data, pending.data],
   );
+  const beat = useBeat(30_000);
+  const alerts = useResource(`alerts|${name}|${beat}`, (signal) => api.alerts(name, signal));
   const items = [
+    ...firing(alerts.data?.alerts ?? [], now),
     ...brokenThings(gpus.data?.nodes ?? [], live.now(), now, staleAfter * 3 * Math.max(1, live.speed())),
     ...unmetQuotas(teams),
     ...stuckPods(pending.data ?? [], now),
@@ -305,7 +311,7 @@ function Attention({ gpus, pending, quotas, stories }: Sources): ReactNode {
             <li key={item.key}>
               <div className="line-head">
                 <span className={item.bad ? "bad-text" : "warn-text"}><Icon name="alert" /></span>
-                <a className="ellipsis" href={item.link}>{item.text}</a>
+                {item.link ? <a className="ellipsis" href={item.link} {...(item.outside ? { target: "_blank", rel: "noreferrer" } : {})}>{item.text}</a> : <span className="ellipsis">{item.text}</span>}
               </div>
               <div className="muted clamp" title={item.why}>{item.why}</div>
             </li>
@@ -315,6 +321,15 @@ function Attention({ gpus, pending, quotas, stories }: Sources): ReactNode {
     </Answer>
   );
 }
+
+/** Alerts of an Alertmanager. The server lets only addresses of http and https through. */
+export const firing = (alerts: readonly Alert[], now: number): Item[] =>
+  alerts.map((alert) => ({
+    key: `alert|${Object.entries(alert.labels).flat().join("|")}`, bad: alert.severity === "critical", outside: true,
+    text: alert.namespace ? `${alert.name} in ${alert.namespace}` : alert.name,
+    why: [alert.summary || alert.description, alert.since > 0 ? `fires since ${ago(alert.since, now)}` : ""].filter(Boolean).join("; "),
+    link: /^https?:\/\//.test(alert.url) ? alert.url : "",
+  }));
 
 function brokenThings(nodes: NonNullable<Sources["gpus"]["data"]>["nodes"], time: number, now: number, silence: number): Item[] {
   const found: Item[] = [];

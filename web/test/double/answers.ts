@@ -2,7 +2,9 @@
 import { accounting, utilization, type Shares, type SimCluster, type SimGpu, type SimNode, type SimPod } from "./cluster";
 import { teams } from "./hardware";
 import { hash, noise } from "./random";
+import { splitRemedy } from "../../src/lib/pods";
 import type {
+  Alert, Explanation,
   Gpu, HistoryEvent, Instance, Job, Jobs, Metrics, Node, Overview, Pod, PodDetail, PodState, Pool, Quota, SeriesAnswer, Slice, WhatIf,
 } from "../../src/api/types";
 
@@ -151,8 +153,29 @@ export class Answers {
       created: pod.created, scheduled: placed ? pod.started - 4000 : 0, started: placed ? pod.started : 0,
       finished: state === "succeeded" || state === "failed" ? pod.finished : 0,
       slices, ...this.estimateOf(pod, state),
-      why: state === "pending" ? pod.why : "",
+      why: state === "pending" ? pod.why : "", explanation: this.explain(pod, state),
     };
+  }
+
+  /** In the sentences of the server. */
+  private explain(pod: SimPod, state: PodState): Explanation {
+    const name = `${pod.namespace}/${pod.name}`;
+    if (state !== "pending") {
+      return { headline: `${name} ${state === "running" ? "runs" : `is ${state}`}`, cause: "", in_the_way: [], actions: [], eta: null, eta_reason: "none: it is not pending",
+        evictable_by: state === "running" ? `pods with a priority above ${pod.priority}` : "" };
+    }
+    const { reason, remedy } = splitRemedy(pod.why);
+    const { estimate, estimate_by } = this.estimateOf(pod, state);
+    return { headline: `${name} waits for ${pod.profile}`, cause: reason, in_the_way: [], actions: remedy ? [{ text: remedy, brings: "it then fits there" }] : [],
+      eta: estimate, eta_reason: estimate_by, evictable_by: "" };
+  }
+
+  /** Alerts that fire now. */
+  alerts(): { at: number; configured: boolean; alerts: Alert[] } {
+    return { at: this.now, configured: true, alerts: [{
+      name: "NosPodsPendingLong", namespace: "", severity: "warning", summary: "Pods wait for more than an hour", description: "",
+      url: "https://prometheus.example/graph", since: this.now - 1_200_000, labels: { alertname: "NosPodsPendingLong", severity: "warning" },
+    }] };
   }
 
   private estimateOf(pod: SimPod, state: PodState): { estimate: number | null; estimate_by: string } {
@@ -370,7 +393,7 @@ export class Answers {
     if (!/kind["']?:\s*["']?Pod/.test(text)) return { error: "the text is not a Pod: it has no line `kind: Pod`; paste one pod, as YAML or JSON" };
     const whole = this.cluster.nodes.find((each) => each.model.slots === 0);
     if (!wanted && whole && /nvidia\.com\/gpu["']?:/.test(text)) {
-      return { fits: true, node: whole.name, would_partition: [], would_evict: [], steps: [], text: `it fits on node ${whole.name}` };
+      return { fits: true, node: whole.name, would_partition: [], would_evict: [], steps: [], text: `it fits on node ${whole.name}`, explanation: { headline: "it fits", cause: "", in_the_way: [], actions: [], eta: null, eta_reason: "usually within seconds", evictable_by: "" } };
     }
     if (!wanted) return { error: "the pod asks for no GPU; add a limit such as nvidia.com/mig-1g.10gb: 1" };
     const node = this.cluster.nodes.find((each) => each.ready && each.model.profiles.some((one) => one.name === wanted));
@@ -379,6 +402,7 @@ export class Answers {
       return {
         fits: false, would_partition: [], would_evict: [], steps: ["looked at every node", `no GPU here has the profile ${wanted}`, "remedy: ask for a profile that the cluster's GPUs have"],
         text: `it waits: 0/${this.cluster.nodes.length} nodes are available\n${this.cluster.nodes.length} of ${this.cluster.nodes.length}      no GPU can be partitioned for ${wanted}\nremedy        ask for a profile that the cluster's GPUs have`,
+        explanation: { headline: "it asks for a profile that no GPU here offers", cause: "", in_the_way: [], actions: [{ text: "ask for a profile that the cluster's GPUs have", brings: "a GPU can then be partitioned for it" }], eta: null, eta_reason: "none", evictable_by: "" },
       };
     }
     const evicts = wanted.startsWith("7g");
@@ -389,6 +413,7 @@ export class Answers {
       would_evict: evicts && victim ? [{ namespace: victim.namespace, name: victim.name }] : [],
       steps: ["7 profiles of the pod's own node pool looked at", `chosen: ${node.name}, least room lost`],
       text: `it fits on node ${node.name}, GPU ${gpu.index}\nto create     ${wanted} at slot 0; free instances give way: ${node.model.profiles[1]!.name}\nnearest       node ${node.name}`,
+      explanation: { headline: "it fits", cause: "", in_the_way: [], actions: [], eta: null, eta_reason: "usually within seconds", evictable_by: "" },
     };
   }
 }

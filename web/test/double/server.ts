@@ -213,6 +213,8 @@ export class Double {
         return json(response, 200, knobs.empty ? { total: 0, jobs: [], queues: [] } : answers.jobs(query));
       case "quotas":
         return json(response, 200, { quotas: knobs.empty ? [] : answers.quotas(at) });
+      case "alerts":
+        return json(response, 200, knobs.empty ? { at, configured: false, alerts: [] } : answers.alerts());
       case "pools":
         return json(response, 200, knobs.empty ? { pools: [] } : answers.pools(at));
       case "cost":

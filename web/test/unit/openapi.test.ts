@@ -53,7 +53,7 @@ describe("the double", () => {
   const now = double.answers.now;
   const targets: Record<string, string> = {
     session: "session", overview: "overview", gpus: "gpus", workloads: "workloads?limit=1000", decisions: "decisions?limit=1000", quotas: "quotas", stories: "stories?limit=1000",
-    jobs: "jobs", pools: "pools", history: `history?from=${now - 3_600_000}&to=${now}`, cost: `cost?from=${now - 7_200_000}&by=workload`, "cost-forecast": "cost-forecast", savings: "savings",
+    jobs: "jobs", pools: "pools", alerts: "alerts", history: `history?from=${now - 3_600_000}&to=${now}`, cost: `cost?from=${now - 7_200_000}&by=workload`, "cost-forecast": "cost-forecast", savings: "savings",
     series: `series?metric=allocated&subject=cluster&from=${now - 3_600_000}&to=${now}&points=10`,
   };
   for (const by of ["namespace", "quota", "pool", "model", "category", "day", "hour", "job", "pod"]) targets[`cost by ${by}`] = `cost?from=${now - 7_200_000}&by=${by}`;
