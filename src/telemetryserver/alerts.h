@@ -66,8 +66,7 @@ class AlertReceiver {
   using Admit = std::function<Status(const net::HttpRequest& request, const std::string& cluster)>;
 
   // `admit`: null: every client may deliver.
-  AlertReceiver(Recorder& recorder, Admit admit)
-      : recorder_(recorder), admit_(std::move(admit)) {}
+  AlertReceiver(Recorder& recorder, Admit admit) : recorder_(recorder), admit_(std::move(admit)) {}
 
   net::HttpResponse Answer(const net::HttpRequest& request, const net::Target& target);
   const AlertTable& table() const { return table_; }

@@ -97,11 +97,13 @@ const std::map<std::string, Api::Route, std::less<>>& Api::Table() {
 }
 
 std::vector<std::string> Api::Routes() {
-  std::vector<std::string> routes = {
-      "POST /api/v1/ingest",      "POST /api/v1/submit",
-      "POST /api/v1/alerts",
-      "POST /api/v1/what-if",     "GET /api/v1/stream",
-      "GET /api/v1/openapi.json", "GET /api/v1/workloads/{namespace}/{name}"};
+  std::vector<std::string> routes = {"POST /api/v1/ingest",
+                                     "POST /api/v1/submit",
+                                     "POST /api/v1/alerts",
+                                     "POST /api/v1/what-if",
+                                     "GET /api/v1/stream",
+                                     "GET /api/v1/openapi.json",
+                                     "GET /api/v1/workloads/{namespace}/{name}"};
   for (const auto& [name, route] : Table())
     routes.push_back(fmt::format("GET {}{}", kPrefix, name));
   return routes;
@@ -179,8 +181,9 @@ net::HttpResponse Api::Dispatch(const net::HttpRequest& request, std::string& ro
     route = "alerts";
     return parts_.alerts != nullptr
                ? parts_.alerts->Answer(request, *target)
-               : ErrorAnswer(501, "alerts are not set up here: see alerts in the configuration of "
-                                  "nos telemetry");
+               : ErrorAnswer(501,
+                             "alerts are not set up here: see alerts in the configuration of "
+                             "nos telemetry");
   }
   const bool acts = name == "submit" || name == "what-if";
   if (acts) {

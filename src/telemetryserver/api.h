@@ -66,8 +66,8 @@ class Api {
     std::function<Result<bool>(const Reader&, const std::string& ns)> sees = {};
     // The cluster that defines readers' namespaces if several report; "": unknown.
     std::string home = {};
-    bool tls = false;        // it is served over TLS
-    Costs* costs = nullptr;  // null: none are computed
+    bool tls = false;                 // it is served over TLS
+    Costs* costs = nullptr;           // null: none are computed
     AlertReceiver* alerts = nullptr;  // null: none are received
   };
   explicit Api(Parts parts) : parts_(std::move(parts)) {}

@@ -78,11 +78,12 @@ TEST_F(ApiTest, OpenApiListsExactlyAllRoutes) {
 
 TEST_F(ApiTest, AnswersMatchOpenApi) {
   Fill();
-  ASSERT_EQ(Ask("/api/v1/alerts", "POST",
-                R"({"version": "4", "alerts": [{"status": "firing", "labels": {"alertname": "A"}}]})",
-                {{"content-type", "application/json"}})
-                .code,
-            200);
+  ASSERT_EQ(
+      Ask("/api/v1/alerts", "POST",
+          R"({"version": "4", "alerts": [{"status": "firing", "labels": {"alertname": "A"}}]})",
+          {{"content-type", "application/json"}})
+          .code,
+      200);
   const std::map<std::string, std::string> targets = {
       {"/api/v1/session", ""},
       {"/api/v1/overview", ""},

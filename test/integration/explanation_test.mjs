@@ -1,4 +1,4 @@
-// Pods that are stuck, each in its own way: every surface gives the same remedy, word by word.
+// Pods that are stuck, each in its own way: every surface gives the same headline and remedy, word by word.
 //
 //   node explanation_test.mjs NOS
 import { spawnSync } from 'node:child_process'
@@ -43,7 +43,7 @@ const stuck = {
     metadata: { ownerReferences: [{ apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'e', uid: 'e', controller: true }] },
     spec: { schedulerName: 'default-scheduler', affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [
       { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['node-2'] }] }] } } } } }),
-    'UseDeployment', /^run it as a Deployment with a nodeSelector for node node-2/, ['what-if']],  // by nos scheduler
+    'UseDeployment', /^run it as a Deployment with a nodeSelector for node node-2/],
   whole: [pod('whole', { 'nvidia.com/gpu': '1' }, on('node-1')), 'AddNode', /at least 1 nvidia.com\/gpu/],
   shares: [pod('shares', { 'nvidia.com/gpu-10gb': '1' }), 'AddNode', /gpu-partitioning|10gb/],
 }
@@ -90,6 +90,9 @@ const textsIn = (value) => typeof value === 'string' ? [value]
 // The remedy at the end of the first text that has one.
 const remedyIn = (value) => textsIn(value).find((text) => text.includes(' Remedy: '))
   ?.split(' Remedy: ')[1].replace(/\.$/, '')
+// The first explanation in a value, at any depth.
+const explanationIn = (value) => value === null || typeof value !== 'object' ? undefined
+  : value.explanation ?? Object.values(value).map(explanationIn).find((one) => one !== undefined)
 const faults = []
 for (const [name, [object, code, pattern, silent = []]] of Object.entries(stuck)) {
   const { namespace } = object.metadata
@@ -114,13 +117,27 @@ for (const [name, [object, code, pattern, silent = []]] of Object.entries(stuck)
   const plan = JSON.parse(run('plan', '-o', 'json'))
   const planned = plan.pods.find((one) => one.name === name && one.namespace === namespace)
   if (planned) said.plan = planned.remedy
-  said['get pods'] = remedyIn(JSON.parse(run('get', 'pods', name, '-n', namespace, '-o', 'json')))
-  said.dashboard = remedyIn(JSON.parse((await ask('GET', `${dashboard}/api/v1/workloads/${namespace}/${name}`)).body))
+  const headlines = { plan: planned?.explanation.headline }  // by surface
+  const listed = JSON.parse(run('get', 'pods', name, '-n', namespace, '-o', 'json'))
+  said['get pods'] = remedyIn(listed)
+  headlines['get pods'] = explanationIn(listed)?.headline
+  const shown = JSON.parse((await ask('GET', `${dashboard}/api/v1/workloads/${namespace}/${name}`)).body)
+  said.dashboard = remedyIn(shown)
+  headlines.dashboard = shown.explanation.headline
+  const checked = JSON.parse(spawnSync(nos, ['check', '-o', 'json'], { encoding: 'utf8', maxBuffer: 1 << 26,
+    env: { ...process.env, KUBECONFIG: file('kubeconfig') } }).stdout)  // it fails, for nos is not installed there
+  headlines.check = checked.checks.find((one) => one.code === 'PendingPod' && one.message.includes(`${namespace}/${name}`))?.message
   const whatIf = await ask('POST', `${dashboard}/api/v1/what-if`, {
     body: JSON.stringify({ pod: JSON.stringify({ ...object, metadata: { ...object.metadata, name: `${name}-2` } }) }),
     headers: { 'content-type': 'application/json', 'x-nos-csrf': '1' } })
+  if (whatIf.code === 200) headlines['what-if'] = JSON.parse(whatIf.body).explanation.headline.replaceAll(`${name}-2`, name)
   if (whatIf.code === 200) said['what-if'] = textsIn(JSON.parse(whatIf.body)).find((text) => text.startsWith('remedy: '))?.slice(8)
   if (process.env.VERBOSE) console.log(name, JSON.stringify(said, null, 1), why.remedy, whatIf.code, whatIf.body.slice(0, 300))
+  for (const [surface, text] of Object.entries(headlines)) {
+    if (surface === 'plan' && (!planned || silent.includes('plan'))) continue
+    if (text !== why.headline) faults.push(`${name}: headline of ${surface}: ${text} instead of ${why.headline}`)
+  }
+  if (why.eta !== null || !why.eta_reason) faults.push(`${name}: eta ${why.eta}, ${why.eta_reason}`)
   if (why.remedyCode !== code) faults.push(`${name}: code ${why.remedyCode}`)
   if (!pattern.test(why.remedy)) faults.push(`${name}: ${why.remedy}`)
   let surfaces = 0

@@ -308,8 +308,8 @@ Status TelemetryServer::AdmitAlerts(const net::HttpRequest& request, const std::
   Status known = alerts_tokens_.Check(request.Header("authorization"), cluster);
   if (known.ok() || alerters_ == nullptr) return known;
   if (cluster != config_.reporters.cluster) {
-    return {Code::kPermission, fmt::format("service accounts deliver for cluster \"{}\"",
-                                           config_.reporters.cluster)};
+    return {Code::kPermission,
+            fmt::format("service accounts deliver for cluster \"{}\"", config_.reporters.cluster)};
   }
   return alerters_->Check(request, readers_->AddressOf(request), nullptr);
 }

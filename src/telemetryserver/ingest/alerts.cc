@@ -115,8 +115,9 @@ Result<AlertTable::Taken> AlertTable::Take(const std::string& cluster, std::stri
   NOS_ASSIGN(const Json payload, ParseJson(body));
   const Json* list = Find(payload, "alerts");
   if (FindString(payload, "version") != "4" || list == nullptr || !list->is_array()) {
-    return Invalid("this is no message of Alertmanager's webhook_config: version \"4\" and a list "
-                   "of alerts are expected");
+    return Invalid(
+        "this is no message of Alertmanager's webhook_config: version \"4\" and a list "
+        "of alerts are expected");
   }
   Taken taken;
   const std::scoped_lock lock(mutex_);
@@ -171,7 +172,8 @@ Result<std::string> AlertReceiver::ClusterOf(const net::Target& target) const {
   const std::vector<std::string> clusters = recorder_.Clusters();
   if (clusters.size() == 1) return clusters.front();
   if (clusters.empty()) {
-    return Status(Code::kUnavailable, "no cluster reports yet: retry later, or name one by ?cluster=");
+    return Status(Code::kUnavailable,
+                  "no cluster reports yet: retry later, or name one by ?cluster=");
   }
   return Invalid("there are several clusters: name one, as ?cluster=" + clusters.front());
 }

@@ -63,11 +63,12 @@ TEST(AlertTableTest, ResolvedAlertsGoAway) {
 
 TEST(AlertTableTest, HeedsEndsAtAndForgetsWhatIsNotRepeated) {
   AlertTable table;
-  ASSERT_TRUE(table.Take("prod",
-                         Payload({AlertJson("ends", "firing", "", "2027-01-15T08:00:10Z"),
-                                  AlertJson("over", "firing", "", "2027-01-15T07:59:59Z"),
-                                  AlertJson("stays")}),
-                         kNow)
+  ASSERT_TRUE(table
+                  .Take("prod",
+                        Payload({AlertJson("ends", "firing", "", "2027-01-15T08:00:10Z"),
+                                 AlertJson("over", "firing", "", "2027-01-15T07:59:59Z"),
+                                 AlertJson("stays")}),
+                        kNow)
                   .ok());
   EXPECT_THAT(NamesOf(table.Firing("prod", kNow)), ElementsAre("ends", "stays"));
   EXPECT_THAT(NamesOf(table.Firing("prod", kNow + 10'000)), ElementsAre("stays"));
@@ -161,9 +162,8 @@ TEST(AlertTableTest, IsBounded) {
 // The fingerprint is the sender's word: two alerts with one do not replace each other.
 TEST(AlertTableTest, LabelsIdentifyAnAlert) {
   AlertTable table;
-  ASSERT_TRUE(table
-                  .Take("prod", Payload({AlertJson("A", "firing", "x"), AlertJson("A")}), kNow)
-                  .ok());
+  ASSERT_TRUE(
+      table.Take("prod", Payload({AlertJson("A", "firing", "x"), AlertJson("A")}), kNow).ok());
   EXPECT_EQ(table.Firing("prod", kNow).size(), 2U);
 }
 
@@ -193,7 +193,8 @@ TEST_F(AlertRouteTest, ReadersSeeAlertsOfTheirNamespaces) {
 TEST_F(AlertRouteTest, RefusesOthers) {
   Fill();
   const std::string good = Payload({AlertJson("A")});
-  EXPECT_EQ(Send(good, "/api/v1/alerts", "text/plain"), 415) << "a page of another site may send it";
+  EXPECT_EQ(Send(good, "/api/v1/alerts", "text/plain"), 415)
+      << "a page of another site may send it";
   EXPECT_EQ(Send("{}"), 400);
   EXPECT_EQ(Send(std::string(kMaxAlertBody + 1, ' ')), 413);
   EXPECT_EQ(Send(good, "/api/v1/alerts?cluster=other"), 401);
