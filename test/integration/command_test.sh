@@ -105,6 +105,9 @@ grep -q "0 of 2 pending pods can run" "$work/out" || fail "slots are kept after 
 call 0 "${plan[@]}" --hold-after 0
 grep -q "1 of 2 pending pods can run" "$work/out" || fail "--hold-after 0 keeps none"
 call 0 "${plan[@]}" --hold-after 8760h
+call 0 "${plan[@]}" --add-node n
+grep -q "^  default/big on node n/new-0$" "$work/out" || fail "the pod that a node more would serve"
+refuse 2 "go without --audit" "${plan[@]}" --add-node n --moves 1
 refuse 2 "'soon' is not a duration" "${plan[@]}" --hold-after soon
 refuse 2 "'-1s' is not a duration from 0 to 8760h" "${plan[@]}" --hold-after=-1s
 refuse 2 "--hold-after" "$nos" sandbox "${quick[@]}" --hold-after 9000h

@@ -13,6 +13,7 @@
 #include "cmd/catalogue_flag.h"
 #include "cmd/command.h"
 #include "cmd/commands.h"
+#include "cmd/query/cluster_change.h"
 #include "cmd/query/growth_report.h"
 #include "cmd/query/plan_claims.h"
 #include "cmd/query/plan_evictions.h"
@@ -44,6 +45,7 @@ struct PlanFlags {
   Duration hold_after = planning::PlanOptions().hold_after;
   bool with_pools = false, audit = false;
   int moves = 0;  // maximum per pod; 0: moves are not planned
+  ClusterChange change;
 };
 
 std::string CheckSeconds(const std::string& text) {
@@ -211,7 +213,64 @@ Status RunAudit(const PlanFlags& flags) {
   return Status::Ok();
 }
 
+planning::PlanOptions OptionsOf(const PlanFlags& flags, const ClusterObjects& input,
+                                const Clock& clock, Time start) {
+  planning::PlanOptions options;
+  options.objective = planning::FindObjective(flags.objective).value_or(planning::Objective::kPods);
+  options.now = input.server_time.value_or(start);
+  options.hold_after = flags.hold_after;
+  options.out_of_time = [&clock, start, &flags] {
+    return clock.Now() - start > FromSeconds(flags.seconds);
+  };
+  return options;
+}
+
+PlannedOutcome OutcomeOf(const PlanFlags& flags, const ClusterObjects& input,
+                         const gpu::Catalogue& catalogue) {
+  const SystemClock clock;
+  const planning::PlanOptions options = OptionsOf(flags, input, clock, clock.Now());
+  const auto snapshot = cluster::ClusterSnapshot::Build(input.nodes, input.pods, catalogue);
+  const PlanningFrameworks known;
+  const controllers::GangedPods ganged =
+      WithKnownGangs(WithChosenSlices(Plannable(input.pods), snapshot, known.choice(), options),
+                     input, options.now);
+  controllers::AdmittedPlan admitted = controllers::PlanWithinQuotas(
+      ganged, input.pods, snapshot, input.around.value_or(cluster::ClusterContext()),
+      known.choice(), options);
+  planning::AddRemedies(snapshot, admitted.gangs, known.choice(), admitted.quotas,
+                        options.out_of_time, admitted.plan);
+  PlannedOutcome outcome{WithRefused(std::move(admitted)), {}};
+  outcome.victims = AskForEvictions(input, catalogue, options.out_of_time, outcome.plan);
+  return outcome;
+}
+
+// Compares the plans for the cluster as it is and after the change.
+Status RunChange(const PlanFlags& flags) {
+  NOS_ASSIGN(const gpu::Catalogue catalogue, ReadCatalogue(flags.catalogue));
+  NOS_ASSIGN(const ClusterObjects input, flags.files.empty()
+                                             ? ReadLiveCluster(flags.kubeconfig, flags.context)
+                                             : ReadDump(flags.files));
+  NOS_ASSIGN(const ClusterObjects changed, WithChange(input, flags.change, catalogue));
+  const ChangeReport report = CompareOutcomes(input, changed, OutcomeOf(flags, input, catalogue),
+                                              OutcomeOf(flags, changed, catalogue));
+  std::cout << (flags.output == "json" ? WriteJsonPretty(ToJson(report)) + "\n" : ToText(report));
+  return Status::Ok();
+}
+
+// The flags of a change go with few others.
+Status CheckChange(const PlanFlags& flags) {
+  if (!flags.change.any()) return Status::Ok();
+  if (flags.audit || flags.with_pools || flags.moves > 0) {
+    return Invalid(
+        "--add-node, --remove-node and --quota go without --audit, --with-pools and "
+        "--moves");
+  }
+  return flags.output == "html" ? Invalid("-o html is for --audit") : Status::Ok();
+}
+
 Status RunPlan(const PlanFlags& flags) {
+  NOS_RETURN_IF_ERROR(CheckChange(flags));
+  if (flags.change.any()) return RunChange(flags);
   if (flags.audit) return RunAudit(flags);
   if (flags.output == "html") return Invalid("-o html is for --audit");
   // 1. Read the cluster and report problems of its nodes.
@@ -229,11 +288,7 @@ Status RunPlan(const PlanFlags& flags) {
   // 2. Plan. Slices for GPU requirements are chosen first, as the planner needs resource names.
   const SystemClock clock;
   const Time start = clock.Now();
-  planning::PlanOptions options;
-  options.objective = planning::FindObjective(flags.objective).value_or(planning::Objective::kPods);
-  options.now = input.server_time.value_or(start);
-  options.hold_after = flags.hold_after;
-  options.out_of_time = [&] { return clock.Now() - start > FromSeconds(flags.seconds); };
+  const planning::PlanOptions options = OptionsOf(flags, input, clock, start);
   const PlanningFrameworks known;
   const scheduling::FrameworkChoice& frameworks = known.choice();
   const controllers::GangedPods ganged = WithKnownGangs(
@@ -294,6 +349,20 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
       ->check(CLI::Range(1, 20))
       ->option_text("K");
   command
+      ->add_option("--add-node", flags->change.add_nodes,
+                   "Show which pods would start with a node more: of a NodePool, or like a node "
+                   "(repeatable)")
+      ->option_text("POOL|NODE");
+  command
+      ->add_option("--remove-node", flags->change.remove_nodes,
+                   "Show which pods would have to go with a node less (repeatable)")
+      ->option_text("NODE");
+  command
+      ->add_option("--quota", flags->change.quotas,
+                   "Show what another min of a quota would change: NAMESPACE/NAME or a namespace; "
+                   "RESOURCE is nos.nebuly.com/gpu-memory by default (repeatable)")
+      ->option_text("QUOTA[:RESOURCE]=AMOUNT");
+  command
       ->add_option("--objective", flags->objective,
                    "Served quantity to maximize: pods, compute or memory")
       ->check(CLI::IsMember({"pods", "compute", "memory"}))
@@ -319,7 +388,8 @@ void AddPlanCommand(CLI::App& root, Chosen& chosen) {
       "  nos plan -f cluster.yaml --audit -o html > audit.html\n"
       "  nos plan -f cluster.yaml -f more-pods.yaml --objective compute -o json\n"
       "  nos plan -f cluster.yaml --hold-after 0      keep no slots for long-pending pods\n"
-      "  nos plan --moves 3 --with-pools              plan for the live cluster");
+      "  nos plan --moves 3 --with-pools              plan for the live cluster\n"
+      "  nos plan --add-node gpu-1 --quota research=200");
   RunWhenChosen(*command, chosen, "nos plan", [flags] { return RunPlan(*flags); });
 }
 

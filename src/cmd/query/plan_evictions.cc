@@ -90,12 +90,14 @@ std::vector<std::string> EvictorsOf(const cluster::Pod& pod, const ClusterObject
   return evictors;
 }
 
-void AskForEvictions(const ClusterObjects& input, const gpu::Catalogue& catalogue,
-                     const std::function<bool()>& out_of_time, planning::Plan& plan) {
+std::map<std::string, std::vector<std::string>> AskForEvictions(
+    const ClusterObjects& input, const gpu::Catalogue& catalogue,
+    const std::function<bool()>& out_of_time, planning::Plan& plan) {
+  std::map<std::string, std::vector<std::string>> by_pod;
   Schedulers schedulers(input);
   std::set<std::string> evicted;  // pod keys
   for (planning::PodOutcome* outcome : MostImportant(plan)) {
-    if (out_of_time && out_of_time()) return;
+    if (out_of_time && out_of_time()) return by_pod;
     // A pod whose slice was chosen here is not in the cluster like this.
     const auto known = std::ranges::find(input.pods, outcome->pod);
     if (known == input.pods.end()) continue;
@@ -111,7 +113,9 @@ void AskForEvictions(const ClusterObjects& input, const gpu::Catalogue& catalogu
     evicted.insert(victims.begin(), victims.end());
     outcome->remedy_code = why.remedy_code;
     outcome->remedy = why.remedy;
+    by_pod[outcome->pod->Key()] = victims;
   }
+  return by_pod;
 }
 
 }  // namespace nos::cmd

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,10 @@ namespace nos::cmd {
 
 // Replaces the remedies of such pods: none is needed. The most important pods are asked for first,
 // a limited number of them, and no running pod is evicted for two of them. `out_of_time`: null:
-// never.
-void AskForEvictions(const ClusterObjects& input, const gpu::Catalogue& catalogue,
-                     const std::function<bool()>& out_of_time, planning::Plan& plan);
+// never. Returns the victims' keys by the key of the pod.
+std::map<std::string, std::vector<std::string>> AskForEvictions(
+    const ClusterObjects& input, const gpu::Catalogue& catalogue,
+    const std::function<bool()>& out_of_time, planning::Plan& plan);
 
 // Keys of pending pods for which the pod, which has a node, would be evicted now. The most
 // important pods are asked for, a limited number of them.
