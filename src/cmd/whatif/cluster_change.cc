@@ -1,4 +1,4 @@
-#include "cmd/query/cluster_change.h"
+#include "cmd/whatif/cluster_change.h"
 
 #include <fmt/format.h>
 
