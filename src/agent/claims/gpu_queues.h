@@ -1,5 +1,6 @@
 // A thread and a backend for each GPU: operations on one GPU are done in order, and GPUs do not
-// wait for each other. Thread-safe.
+// wait for each other. Calls of the backends must have a limit (device/bounded_gpus.h), because
+// Stop waits for them. Thread-safe.
 #pragma once
 
 #include <functional>

@@ -89,7 +89,7 @@ BoundedGpus::~BoundedGpus() {
     auto close = [access = std::move(slot->access)]() mutable { access.reset(); };
     closing.emplace_back(slot.get(), slot->thread.Begin("close", kAtEnd, std::move(close)));
   }
-  bool left = driver_thread_.overdue().has_value();
+  bool left = !driver_thread_.Await(*driver_thread_.Begin("close", kAtEnd, [] {}));
   for (auto& [slot, call] : closing) left |= !slot->thread.Await(*call);
   if (left && options_.left_behind) options_.left_behind();
 }
