@@ -207,6 +207,21 @@ void AddPromised(const CheckedNode& node, std::vector<std::string>& resources) {
   }
 }
 
+// Slices that pods hold on GPUs that do not answer. The kubelet does not count them, but schedulers
+// subtract them from what the other GPUs of the node have.
+void AddWithheld(const Machine& machine, std::vector<std::string>& resources) {
+  for (size_t i = 0; i < machine.gpu_count(); ++i) {
+    if (Answers(machine, i)) continue;
+    for (const auto& instance : machine.Instances(i)) {
+      const RunningPod* holder = machine.kubelet().Holder(instance.uuid);
+      if (holder == nullptr) continue;
+      for (const auto& held : holder->devices) {
+        if (held.device_id == instance.uuid) resources.push_back(held.resource);
+      }
+    }
+  }
+}
+
 std::vector<std::string> SlicesOf(const std::vector<const cluster::Pod*>& pods) {
   std::vector<std::string> slices;
   for (const cluster::Pod* pod : pods) {
@@ -264,7 +279,10 @@ bool CouldRun(const std::vector<const cluster::Pod*>& pods, const CheckedNode& n
   std::vector<std::string> slices = SlicesOf(pods);
   if (slices.empty()) return true;
   if (node.machine->gpus() == nullptr || !kubelet.spec().managed) return false;
-  if (!empty) AddPromised(node, slices);
+  if (!empty) {
+    AddPromised(node, slices);
+    AddWithheld(*node.machine, slices);
+  }
   std::vector<const gpu::Model*> others;
   for (size_t i = 0; i < node.machine->gpu_count(); ++i) {
     if (Answers(*node.machine, i)) others.push_back(node.machine->alternative(i));
