@@ -509,7 +509,7 @@ TEST_F(ExplainTest, TextFitsWidthAndJsonHasAllFields) {
   const auto why = Why({right, wrong}, pods, pod);
   const std::string text = ToText(why, 100);
   for (const auto line : Split(text, '\n')) EXPECT_LE(line.size(), 100u) << line;
-  EXPECT_THAT(Split(text, '\n'), IsSupersetOf({"x/p waits for a node that other pods hold",
+  EXPECT_THAT(Split(text, '\n'), IsSupersetOf({"no node accepts x/p as it is",
                                                "  lacks       cpu: asks for 3, 0 of 3 free"}));
   EXPECT_THAT(text, HasSubstr("18 more"));
   EXPECT_THAT(text, HasSubstr("remedy"));

@@ -272,6 +272,6 @@ for command in status 'get gpus' 'get nodes' 'get quotas' 'get pools' "explain w
   # shellcheck disable=SC2086
   expect_no 'forbidden|note: ignoring' reader $command
 done
-expect "$namespace/waits waits" reader explain waits -n "$namespace"
+expect "$namespace/waits" reader explain waits -n "$namespace"
 expect " waits " reader get pods -n "$namespace"
 echo ok
