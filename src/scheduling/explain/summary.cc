@@ -208,7 +208,7 @@ void SummarizePending(const PodFacts& facts, PodSummary& summary) {
       summary.actions.push_back(std::move(action));
     }
   }
-  const bool soon = kind.start == Start::kSoon || facts.partitioning;
+  const bool soon = kind.start == Start::kSoon || (facts.partitioning && facts.remedy.empty());
   const bool may_be_known = soon || kind.start == Start::kOthers;
   if (may_be_known && facts.estimate) {
     summary.eta = facts.estimate;

@@ -323,7 +323,7 @@ function Attention({ gpus, pending, quotas, stories }: Sources): ReactNode {
 }
 
 /** Alerts of an Alertmanager. The server lets only addresses of http and https through. */
-export const firing = (alerts: readonly Alert[], now: number): Item[] =>
+const firing = (alerts: readonly Alert[], now: number): Item[] =>
   alerts.map((alert) => ({
     key: `alert|${Object.entries(alert.labels).flat().join("|")}`, bad: alert.severity === "critical", outside: true,
     text: alert.namespace ? `${alert.name} in ${alert.namespace}` : alert.name,
