@@ -95,7 +95,8 @@ void PutList(const std::vector<T>& all, size_t most, const char* key, F json, Js
   JsonArray list;
   for (size_t i = 0; i < std::min(all.size(), most); ++i) list.push_back(json(all[i]));
   object[key] = std::move(list);
-  if (all.size() > most) object[std::string("more_") + key] = all.size() - most;
+  if (all.size() <= most) return;
+  object[std::string("more_") + key] = static_cast<int64_t>(all.size() - most);
 }
 
 JsonObject SlicesJson(const SliceCounts& slices) {

@@ -8,7 +8,8 @@
 // Decisions of one kind about the pods of one job, made in the same minute of the clock, are one
 // story: so are the plans of one batch. A story has the id of its earliest decision. It depends on
 // nothing but the decisions of its minute, so that ids stay the same after a restart, from page to
-// page and when later decisions join.
+// page and when later decisions join. A plan joins the story of the job that its slices serve once
+// a pod of it is bound; what failed or was superseded is a story of its own.
 //
 // Input are decision records (docs/telemetry.md), from untrusted reporters: members of other types
 // are ignored, and control characters in names and texts are replaced. For a reader of some

@@ -245,7 +245,7 @@ TEST(StoriesTest, SaysThatPodsOfOtherNamespacesAreLeftOut) {
             "Pods of other namespaces were evicted from n-7 for a/serve-1, which has a higher "
             "priority");
   EXPECT_EQ(story.subject, "Pods of other namespaces");
-  const Json failed = With(Plan("p", 0, {}, "n-1", "failed"), "why", kHiddenText);
+  const Json failed = With(Plan("p", 0, {}, "n-1", "failed"), "why", Json(kHiddenText));
   EXPECT_EQ(SentenceOf(failed),
             "Failed to create 2 × 2g.20gb on n-1 (the reason includes data of other namespaces)");
   const Json words =
@@ -287,7 +287,7 @@ TEST(StoriesTest, HostileTextIsPrintedAndNothingElse) {
   const std::string longest(100'000, 'x');
   const Story big = StoryOf(Plan("p", 0, {"a/" + longest}, longest));
   EXPECT_LT(big.sentence.size(), 1000U);
-  const Json failed = With(Plan("p", 0, {}, "n", "failed"), "why", longest + "\n");
+  const Json failed = With(Plan("p", 0, {}, "n", "failed"), "why", Json(longest + "\n"));
   EXPECT_LT(SentenceOf(failed).size(), 2000U);
   for (const char* odd :
        {R"({"id":"x","type":"plan","nodes":7,"pods":{},"victims":null,"at":"soon"})",

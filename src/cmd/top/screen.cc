@@ -155,9 +155,9 @@ std::vector<std::string> DetailsOf(const StoryRow& story, int64_t now) {
   if (story.took_ms >= 0)
     AddField("took", fmt::format("{:.1f} s", static_cast<double>(story.took_ms) / 1000), lines);
   for (size_t i = 0; i < std::min(kShown, story.decisions.size()); ++i)
-    AddField(i == 0 ? "ids" : "", story.decisions[i], lines);
+    AddField("id", story.decisions[i], lines);
   if (story.decisions.size() > kShown)
-    AddField("", fmt::format("and {} more", story.decisions.size() - kShown), lines);
+    AddField("id", fmt::format("and {} more", story.decisions.size() - kShown), lines);
   lines.emplace_back();
   lines.push_back(story.sentence);
   lines.push_back("Why: " + story.reason);

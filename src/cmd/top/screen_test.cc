@@ -118,13 +118,13 @@ TEST(TopScreenTest, EnterShowsDetailsOfTheSelectedRow) {
   EXPECT_TRUE(Has(Frame(screen, data), "slots 0 to 0: 1g.5gb used by a/pod-1\n"));
   Press(screen, data, {'\r', '5'});
   EXPECT_TRUE(
-      Has(Frame(screen, data), "1m      reclaim     a/pod-1 was evicted from node-1 for b/big\n"))
+      Has(Frame(screen, data), "60s     reclaim     a/pod-1 was evicted from node-1 for b/big\n"))
       << Frame(screen, data);
   Press(screen, data, {kDown, kDown, '\r'});
   const std::string plan = Frame(screen, data, {80, 40});
   EXPECT_TRUE(Has(plan, "decision      plan, applied\n")) << plan;
   EXPECT_TRUE(Has(plan, "took          2.4 s\n")) << plan;
-  EXPECT_TRUE(Has(plan, "              and 2 more\n")) << plan;
+  EXPECT_TRUE(Has(plan, "id            and 2 more\n")) << plan;
   EXPECT_TRUE(Has(plan, "a/pod (2 pods) got 2 × 1g.5gb on node-1 in 2 s\n")) << plan;
   EXPECT_TRUE(Has(plan, "Why: no free slice fitted\n")) << plan;
   Press(screen, data, {'\r', '6', '\r'});

@@ -162,16 +162,15 @@ void PhraseOther(std::span<const Decision> group, Story& story) {
   const std::string_view summary = newest.summary;
   const std::string_view object = summary.substr(summary.rfind(' ') + 1);
   const bool whole = !object.empty() && newest.why.find(object) != std::string::npos;
-  std::string text;
+  const std::string why = WhyText(newest.why);
   if (summary.empty() || summary == kHiddenText) {
-    text = fmt::format("A decision of type {}{}", story.type.empty() ? "unknown" : story.type,
-                       newest.why.empty() || newest.why == kHiddenText
-                           ? fmt::format(" {}", kHiddenText)
-                           : WhyText(newest.why));
+    const bool hidden = summary == kHiddenText || newest.why == kHiddenText;
+    story.sentence =
+        fmt::format("A decision of type {}{}", story.type.empty() ? "unknown" : story.type,
+                    hidden ? fmt::format(" {}", kHiddenText) : why);
   } else {
-    text = whole ? newest.why : fmt::format("{}{}", summary, WhyText(newest.why));
+    story.sentence = Capitalized(whole ? newest.why : newest.summary + why);
   }
-  story.sentence = Capitalized(std::move(text));
   if (group.size() > 1) story.sentence += fmt::format(" ({} times)", group.size());
 }
 
