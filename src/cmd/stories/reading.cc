@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
-#include "base/text.h"
+#include "base/clock.h"
 
 namespace nos::cmd {
 namespace {

@@ -1,9 +1,11 @@
 // nos get stories: what nos decided, as sentences, read from a telemetry server.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "cmd/command.h"
 #include "cmd/commands.h"
