@@ -84,9 +84,14 @@ const Nominator::ByNode& Nominator::Standings() const {
     if (!nomination->charge || may_share) nomination->charge = ChargeOn(*nomination->pod, node);
     const bool waits = cache_.FindPlaced(nomination->key) == nullptr;
     std::set<std::string> others = counted;
-    const quota::Amounts charge = nomination->charge->TakeNew(waits ? counted : others);
-    nomination->standing = StandingOf(*nomination->pod, account, charge, before[account]);
-    if (waits) before[account].Add(charge);
+    const quota::Amounts more = nomination->charge->TakeNew(waits ? counted : others);
+    // Claims of nominations before this one are part of its own charge, and count once.
+    const quota::Amounts charge = nomination->charge->Total();
+    quota::Amounts besides = before[account];
+    besides.Add(charge, -1);
+    besides.Add(more);
+    nomination->standing = StandingOf(*nomination->pod, account, charge, besides);
+    if (waits) before[account].Add(more);
   }
   return by_node_;
 }
