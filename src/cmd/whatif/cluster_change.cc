@@ -127,7 +127,7 @@ Status ChangeQuota(const std::string& text, ClusterObjects& objects) {
   const auto max = changed->max.find(resource);
   if (max != changed->max.end() && max->second < amount) max->second = amount;
   auto& table = found[0].first ? objects.around->composite_quotas : objects.around->quotas;
-  table.Set(changed->Key(), std::move(changed));
+  table.Set(changed->Key(), changed);
   return Status::Ok();
 }
 

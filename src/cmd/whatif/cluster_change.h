@@ -18,10 +18,10 @@
 namespace nos::cmd {
 
 struct ClusterChange {
-  std::vector<std::string> add_nodes;     // a NodePool, or a node of which another one is added
-  std::vector<std::string> remove_nodes;  // names
+  std::vector<std::string> add_nodes{};     // a NodePool, or a node of which another one is added
+  std::vector<std::string> remove_nodes{};  // names
   // "QUOTA=AMOUNT" or "QUOTA:RESOURCE=AMOUNT", with "NAMESPACE/NAME", or a namespace, as QUOTA
-  std::vector<std::string> quotas;
+  std::vector<std::string> quotas{};
   bool any() const { return !add_nodes.empty() || !remove_nodes.empty() || !quotas.empty(); }
 };
 

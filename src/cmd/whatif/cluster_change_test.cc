@@ -35,7 +35,7 @@ class ClusterChangeTest : public ::testing::Test {
     quota->namespaces = std::move(namespaces);
     quota->min = quota->max = {{"nos.nebuly.com/gpu-memory", Quantity::FromValue(gb)}};
     if (!objects_.around) objects_.around.emplace();
-    objects_.around->quotas.Set(quota->Key(), std::move(quota));
+    objects_.around->quotas.Set(quota->Key(), quota);
   }
   void Pod(const std::string& name, const std::string& node, const std::string& owner = "") {
     auto pod = std::make_shared<cluster::Pod>();
