@@ -192,13 +192,21 @@ std::string_view ReasonOf(Start start, std::string_view code) {
   return "";
 }
 
+std::string PendingHeadline(const PodFacts& facts, const Kind& kind) {
+  if (!facts.progress.empty()) return facts.progress;
+  if (!WhoseOf(facts.remedy).empty()) {  // another member of its gang is what lacks something
+    return facts.pod + " waits for other pods of its group";
+  }
+  const std::string demand = facts.demand.empty() ? "a node" : facts.demand;
+  if (facts.partitioning && facts.remedy.empty()) {
+    return fmt::format("{} waits until {} is created for it", facts.pod, demand);
+  }
+  return fmt::format(fmt::runtime(kind.headline), facts.pod, demand);
+}
+
 void SummarizePending(const PodFacts& facts, PodSummary& summary) {
   const Kind& kind = KindOfRemedy(facts.remedy);
-  const std::string demand = facts.demand.empty() ? "a node" : facts.demand;
-  summary.headline = !facts.progress.empty() ? facts.progress
-                     : facts.partitioning && facts.remedy.empty()
-                         ? fmt::format("{} waits until {} is created for it", facts.pod, demand)
-                         : fmt::format(fmt::runtime(kind.headline), facts.pod, demand);
+  summary.headline = PendingHeadline(facts, kind);
   summary.cause = facts.cause;
   summary.in_the_way = InTheWay(kind, facts.remedy);
   summary.actions = ActionsOf(facts.remedy);
@@ -270,8 +278,10 @@ void SummarizePlaced(const PodFacts& facts, PodSummary& summary) {
     summary.headline = fmt::format("{} is starting{}{}", facts.pod, on, DevicesText(facts));
     summary.evictable_by = EvictableBy(facts);
   } else if (facts.state == "terminating") {
-    summary.headline = fmt::format("{} is being {}{}", facts.pod,
-                                   facts.eviction ? EvictedText(*facts.eviction) : "deleted", on);
+    const std::string_view comma = facts.eviction && !on.empty() ? "," : "";
+    summary.headline =
+        fmt::format("{} is being {}{}{}", facts.pod,
+                    facts.eviction ? EvictedText(*facts.eviction) : "deleted", comma, on);
     if (facts.eviction) summary.cause = facts.eviction->why;
     if (facts.ends) summary.eta_reason = "it is removed by " + FormatTime(*facts.ends);
   } else if (facts.state == "failed") {
