@@ -92,6 +92,15 @@ TEST(SummaryTest, NamesPodsInTheWayAndBothWaysOut) {
   EXPECT_THAT(summary.eta_reason, HasSubstr("depends on when others end"));
 }
 
+TEST(SummaryTest, RemedyOfAnotherMemberIsAboutTheGroup) {
+  const auto summary = Summarize(Pending("for ml/c: wait for the end of pod ml/b on node a"));
+  EXPECT_EQ(summary.headline, "ml/a waits for other pods of its group");
+  EXPECT_THAT(summary.in_the_way, ElementsAre("pod ml/b on node a"));
+  EXPECT_THAT(summary.actions,
+              ElementsAre(Action{"for ml/c: wait for the end of pod ml/b on node a",
+                                 "it then fits there"}));
+}
+
 TEST(SummaryTest, DividesNoListOfSteps) {
   const std::string steps =
       "label node a with z=1, or remove that from its node selector, and uncordon node a";
