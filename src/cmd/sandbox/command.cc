@@ -343,11 +343,11 @@ Status PublishScheduler(kube::Client& client, scheduling::PartitionedBy by) {
       {"apiVersion", "coordination.k8s.io/v1"},
       {"kind", "Lease"},
       {"metadata",
-       {{"namespace", "nos-system"},
+       {{"namespace", "kube-system"},
         {"name", "nos-scheduler"},
         {"annotations", {{kPartitioningProfiles, partitions ? "nos-scheduler" : ""}}}}},
       {"spec", {{"holderIdentity", "sandbox"}}}};
-  return client.Create(kube::kLeases, "nos-system", lease).status();
+  return client.Create(kube::kLeases, "kube-system", lease).status();
 }
 
 Status RunSandbox(const SandboxFlags& flags) {
