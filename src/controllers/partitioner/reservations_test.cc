@@ -150,8 +150,10 @@ TEST_F(PartitionerAwaitedTest, YoungerPodGetsNoFreeSliceOfSuchGpu) {
 
 TEST_F(PartitionerAwaitedTest, OtherGpusOfTheNodeServeYoungerPods) {
   Node("n", {{0, "3g.20gb@4:used"}, {1, "7g.40gb@0:used"}, {2, "3g.20gb@4:used"}});
-  Pod("zoe", "3g.20gb");  // by the order of names, on GPU 2
-  Bind("zoe", "n");
+  Annotate("n", "status-holders-0", "3g.20gb@4=ml/victim");
+  Annotate("n", "status-holders-2", "3g.20gb@4=ml/neighbour");
+  Pod("neighbour", "3g.20gb");
+  Bind("neighbour", "n");
   Pod("small", "1g.5gb");
   Run(minutes(3));
   EXPECT_EQ(Spec("n", 0), "");
