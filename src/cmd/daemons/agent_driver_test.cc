@@ -115,7 +115,12 @@ TEST(AgentDriver, IsReadyWhileOneGpuAnswers) {
   SetLogLevel(LogLevel::kError);
   auto gate = std::make_shared<Gate>();
   device::GpuHealth health;
-  AgentDriver driver(std::make_shared<GatedDriver>(gate), health, Impatient(gate));
+  device::BoundedCallOptions options = Impatient(gate);
+  options.changed = [gate] {
+    const std::lock_guard lock(gate->mutex);
+    gate->moved.notify_all();
+  };
+  AgentDriver driver(std::make_shared<GatedDriver>(gate), health, std::move(options));
   ASSERT_TRUE(driver.gpus().ListGpus().ok());
   EXPECT_TRUE(driver.Answers().ok());
   {
@@ -127,7 +132,10 @@ TEST(AgentDriver, IsReadyWhileOneGpuAnswers) {
   EXPECT_EQ(answers.code(), Code::kUnavailable);
   EXPECT_THAT(answers.message(), HasSubstr("GPU 0 does not answer"));
   EXPECT_THAT(answers.message(), HasSubstr("GPU 1 does not answer"));
+  // The driver ends the process if a call is still under way at its end.
   gate->Open();
+  std::unique_lock lock(gate->mutex);
+  gate->moved.wait(lock, [&] { return driver.gpus().Hanging().empty(); });
 }
 
 }  // namespace
