@@ -248,13 +248,13 @@ for words in "big" "default/big" "pod big" "pods big" "po/big" "big -n default" 
   cmp -s "$work/out" "$work/big" || fail "nos explain $words explains default/big"
 done
 call 0 "$nos" explain holder "${dump[@]}"
-grep -q "^pod default/holder is running on node n" "$work/out" || fail "explain says where a pod is"
-grep -q "uses 1g.5gb@0 of GPU 0 (A100-40GB)" "$work/out" || fail "explain says what a pod uses"
+grep -q "^default/holder runs on node n" "$work/out" || fail "explain says where a pod is"
+grep -q "^uses  *1g.5gb@0 of GPU 0 (A100-40GB)" "$work/out" || fail "explain says what a pod uses"
 call 0 "$nos" explain holder -o json "${dump[@]}"
 grep -q '"state": "running"' "$work/out" || fail "the state of a pod for programs"
 refuse 2 "pod default/holder is running" "$nos" explain holder --what-if "${dump[@]}"
 call 0 "$nos" explain pod default/done "${dump[@]}"
-grep -q "^pod default/done is succeeded" "$work/out" || fail "explain says that a pod has ended"
+grep -q "^default/done has completed on node n" "$work/out" || fail "explain says that a pod has ended"
 refuse 2 "pod is required" "$nos" explain
 refuse 2 "give one pod" "$nos" explain pod
 

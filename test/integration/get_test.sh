@@ -124,7 +124,7 @@ longest=$(LC_ALL=C printf %.0f "$(sed -n 's/.*"longestSeconds": \([0-9.E+]*\).*/
 # A pod is explained by its name; a running one is where it is.
 call 0 "$nos" explain web
 grep -qE '^team-a/web runs on node node-[12] .* since ' "$work/out" || fail "where a pod is"
-grep -qE '^  uses 1g.5gb@[0-6] of GPU 0 \(A100-40GB\)$' "$work/out" || fail "what a pod uses"
+grep -qE '^uses  *1g.5gb@[0-6] of GPU 0 \(A100-40GB\)$' "$work/out" || fail "what a pod uses"
 call 0 "$nos" explain huge -n team-b
 grep -q '^remedy' "$work/out" || fail "what would help a pending pod"
 refuse 2 "pod team-b/web not found" "$nos" explain pod team-b/web

@@ -44,7 +44,10 @@ class NvmlEventsTest : public testing::Test {
   std::vector<uint64_t> xids_;  // guarded by mutex_
   NvmlEvents events_{*library_,
                      board_,
-                     {milliseconds(50), milliseconds(20), {31}, [this](int, uint64_t xid, auto) {
+                     {.wait = milliseconds(50),
+                      .probe = milliseconds(20),
+                      .harmless_xids = {31},
+                      .on_xid = [this](int, uint64_t xid, auto) {
                         const std::lock_guard lock(mutex_);
                         xids_.push_back(xid);
                       }}};
