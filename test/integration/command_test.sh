@@ -433,8 +433,12 @@ call 0 "$nos" plan -f "$work/hybrid.yaml"
 grep -q "^note: [^ ]* states GPU requirements and gets nvidia.com/mig-1g.10gb: .* has room now (h)" "$work/err" ||
   fail "the GPU that the plan shares for another is not counted as the one that is partitioned"
 
-# The picture in docs/sandbox.md equals the sandbox's output, except for the speed.
-picture() { sed -nE '/^nos sandbox   time /,/^dashboard: .*try:/{/^dashboard: /d;s/speed [^ ]+ /speed /;p}' "$1"; }
+# The picture in docs/sandbox.md equals the sandbox's output, except for the speed, and for decisions, whose times are
+# those at which telemetry sees them.
+picture() {
+  sed -nE '/^nos sandbox   time /,/^dashboard: .*try:/{/^dashboard: /d;s/speed [^ ]+ /speed /;p}' "$1" |
+    sed '/^DECISIONS/,$d'
+}
 call 0 "$nos" sandbox --speed 1000 --for 60
 picture "$work/out" >"$work/shown"
 sed -n '/^    nos sandbox   time /,/^[^ ]/{/^[^ ]/d;s/^    //;p}' "$root/docs/sandbox.md" |
