@@ -71,6 +71,19 @@ std::vector<Pod> AwaitingIn(const std::vector<Pod>& pods, const std::vector<Pod>
   return awaiting;
 }
 
+// The node as it is once its agent has carried out its plan: an agent that is silent must not make
+// the pods lose their GPUs.
+cluster::ClusterSnapshot WithoutPlan(const cluster::NodeInfo& node,
+                                     const cluster::ClusterSnapshot& snapshot) {
+  cluster::ClusterSnapshot done = snapshot;
+  const std::string name = node.node->meta.name;
+  const cluster::NodeGpus gpus = node.gpus;
+  done.SetNode(cluster::WithoutPlan(node.node));
+  // Cannot fail: the node is in the snapshot.
+  (void)done.SetGpus(name, gpus);
+  return done;
+}
+
 // The GPUs on which a pod gets its instances once others have left. Empty: there is room now, or
 // none even then.
 std::set<int> AwaitedWith(const cluster::ResourceVector& requests, const cluster::NodeInfo& node,
@@ -94,9 +107,11 @@ void HoldAwaitedGpus(const std::vector<Pod>& pods, const std::vector<Pod>& plann
   if (awaiting.empty() || planned.empty()) return;
   const Rivals rivals(planned, covered);
   for (const Pod& pod : awaiting) {
-    const cluster::NodeInfo& node = *snapshot.Find(pod->nominated_node);
+    const cluster::ClusterSnapshot done =
+        WithoutPlan(*snapshot.Find(pod->nominated_node), snapshot);
+    const cluster::NodeInfo& node = *done.Find(pod->nominated_node);
     if (rivals.AnyBefore(StandingOf(*pod, covered), node)) continue;
-    const std::set<int> awaited = AwaitedWith(cluster::RequestsOf(*pod), node, snapshot);
+    const std::set<int> awaited = AwaitedWith(cluster::RequestsOf(*pod), node, done);
     if (awaited.empty()) continue;
     cluster::NodeGpus gpus = node.gpus;
     for (cluster::Gpu& gpu : gpus.gpus) {
