@@ -28,9 +28,10 @@ function Body(): ReactNode {
   const now = useNow(10_000);
   const { from, to } = useRange();
   const field = useRef<HTMLInputElement>(null);
-  const [fixed, setFixed] = useState(false);
+  // The times when the box was ticked: a link that changed as time passes would lose its selection.
+  const [fixed, setFixed] = useState<{ from: number; to: number; now: number }>();
   const [copied, setCopied] = useState<"" | "done" | "by hand">("");
-  const link = new URL(sharedHash(route, name, fixed && canFix(route.page) ? { from, to, now } : undefined), window.location.href).href;
+  const link = new URL(sharedHash(route, name, canFix(route.page) ? fixed : undefined), window.location.href).href;
   const copy = async (): Promise<void> => {
     try {
       await navigator.clipboard.writeText(link);
@@ -45,7 +46,7 @@ function Body(): ReactNode {
     <>
       <p className="muted small">It has the page, the cluster, filters and order. Readers see what they are allowed to.</p>
       {canFix(route.page) && (
-        <Checkbox className="check" isSelected={fixed} onChange={(on) => { setFixed(on); setCopied(""); }}>
+        <Checkbox className="check" isSelected={fixed !== undefined} onChange={(on) => { setFixed(on ? { from, to, now } : undefined); setCopied(""); }}>
           <span className="check-box" aria-hidden="true"><Icon name="check" /></span>
           Show what is shown now, also later
         </Checkbox>
