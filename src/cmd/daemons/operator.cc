@@ -65,8 +65,8 @@ void DescribeOperator(ConfigFields& f, Config& c) {
       "did. If false, report in their conditions that they have no effect.");
   f.Text(
       "compositeNamespacesConfigMap", c.quotas.namespaces_map,
-      "ConfigMap in the operator's namespace that lists the namespaces of CompositeElasticQuotas, "
-      "for the admission policy on their pods. Empty: none.");
+      "ConfigMap that lists the namespaces of CompositeElasticQuotas, for the admission policy on "
+      "their pods: NAMESPACE/NAME, or NAME in the namespace of this pod. Empty: none.");
   f.Text("knownMigGeometriesFile", c.geometries_file,
          "File with additional or overridden GPU models (docs/catalogue.md), the same as the "
          "partitioner's, for slices by GPU requirements.");
@@ -125,7 +125,10 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
   kube::MeteredTransport metered(http, metrics);
   controllers::QuotaAdmission admission;
   controllers::OperatorConfig rules = config.quotas;
-  rules.namespaces_map_ns = OwnNamespace();
+  const size_t slash = rules.namespaces_map.find('/');
+  rules.namespaces_map_ns =
+      slash == std::string::npos ? OwnNamespace() : rules.namespaces_map.substr(0, slash);
+  rules.namespaces_map.erase(0, slash == std::string::npos ? 0 : slash + 1);
   controllers::Operator quotas(std::move(rules), &admission, &metrics);
   std::unique_ptr<ClusterTelemetry> telemetry;
   if (!config.telemetry.endpoint.empty()) {
