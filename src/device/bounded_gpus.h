@@ -118,7 +118,7 @@ class BoundedGpus final : public Backend {
   Duration Limit(int gpu, Kind kind) const;
   Result<int> CountGpus();
   template <typename R, typename F>
-  R OnGpu(int gpu, Kind kind, std::string name, F call);
+  R OnGpu(int gpu, Kind kind, std::string name, const F& call);
   Status RestOthers(int gpu, bool rest);
   void Note(int gpu);
   void NoteDriver();

@@ -43,6 +43,14 @@ void LogChange(const std::string& gpu, const std::optional<CallThread::Overdue>&
   }
 }
 
+// nullopt: the call has not returned in time. Until it returns, only its thread may touch the
+// answer.
+template <typename T>
+std::optional<T> AnswerOf(CallThread& thread, const CallThread::Call& call,
+                          std::optional<T>& answer) {
+  return thread.Await(call) ? std::move(answer) : std::nullopt;
+}
+
 template <typename R>
 R Failed(const Status& status) {
   if constexpr (std::is_same_v<R, Readings>) {
@@ -120,13 +128,13 @@ Result<int> BoundedGpus::CountGpus() {
   const auto call =
       driver_thread_.Begin("count GPUs", Limit(HealthCondition::kNoGpu, Kind::kRead),
                            [driver = driver_, answer] { answer->emplace(driver->Count()); });
-  const bool returned = driver_thread_.Await(*call);
-  if (returned && !(*answer)->ok()) return (*answer)->status();
-  if (returned && ((*answer)->value() < 0 || (*answer)->value() > kMaxGpus)) {
-    return Internal(fmt::format("the driver says there are {} GPUs", (*answer)->value()));
+  const std::optional<Result<int>> counted = AnswerOf(driver_thread_, *call, *answer);
+  if (counted && !counted->ok()) return counted->status();
+  if (counted && (counted->value() < 0 || counted->value() > kMaxGpus)) {
+    return Internal(fmt::format("the driver says there are {} GPUs", counted->value()));
   }
   const std::lock_guard lock(mutex_);
-  if (returned) count_ = (*answer)->value();
+  if (counted) count_ = counted->value();
   if (count_) return *count_;
   const auto overdue = driver_thread_.overdue();
   return Status(Code::kDeadline,
@@ -155,8 +163,8 @@ Result<std::vector<GpuInfo>> BoundedGpus::ListGpus() {
   std::map<int, Result<GpuInfo>> read;
   for (int gpu = 0; gpu < count; ++gpu) {
     const Reading& one = readings[static_cast<size_t>(gpu)];
-    if (one.slot->thread.Await(*one.call)) {
-      read.emplace(gpu, OnlyOne(gpu, *std::move(*one.answer)));
+    if (auto listed = AnswerOf(one.slot->thread, *one.call, *one.answer)) {
+      read.emplace(gpu, OnlyOne(gpu, *std::move(listed)));
     } else {
       read.emplace(gpu, Unanswered(gpu, one.slot->thread.overdue()));
     }
@@ -166,16 +174,16 @@ Result<std::vector<GpuInfo>> BoundedGpus::ListGpus() {
 }
 
 template <typename R, typename F>
-R BoundedGpus::OnGpu(int gpu, Kind kind, std::string name, F call) {
+R BoundedGpus::OnGpu(int gpu, Kind kind, std::string name, const F& call) {
   if (gpu < 0 || gpu >= kMaxGpus) {
     return Failed<R>(NotFound(fmt::format("there is no GPU {}", gpu)));
   }
   Slot& slot = SlotOf(gpu);
   auto answer = std::make_shared<std::optional<R>>();
   const auto begun = slot.thread.Begin(
-      name, Limit(gpu, kind),
+      std::move(name), Limit(gpu, kind),
       [access = slot.access, answer, call] { answer->emplace(call(access->backend())); });
-  if (slot.thread.Await(*begun)) return *std::move(*answer);
+  if (std::optional<R> given = AnswerOf(slot.thread, *begun, *answer)) return *std::move(given);
   return Failed<R>(Unanswered(gpu, slot.thread.overdue()));
 }
 
