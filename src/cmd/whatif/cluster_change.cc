@@ -110,15 +110,15 @@ Status ChangeQuota(const std::string& text, ClusterObjects& objects) {
   NOS_ASSIGN(const Quantity amount, Quantity::Parse(text.substr(equals + 1)));
   if (amount < Quantity()) return Invalid("--quota: an amount is not negative");
   std::vector<std::pair<bool, std::shared_ptr<const ElasticQuota>>> found;
-  if (objects.around) {
-    for (const auto& [key, quota] : objects.around->composite_quotas.rows()) {
-      if (IsNamed(*quota, name)) found.emplace_back(true, quota);
-    }
-    for (const auto& [key, quota] : objects.around->quotas.rows()) {
-      if (IsNamed(*quota, name)) found.emplace_back(false, quota);
-    }
+  const Status none = NotFound(fmt::format("--quota: there is no quota of {}", name));
+  if (!objects.around) return none;
+  for (const auto& [key, quota] : objects.around->composite_quotas.rows()) {
+    if (IsNamed(*quota, name)) found.emplace_back(true, quota);
   }
-  if (found.empty()) return NotFound(fmt::format("--quota: there is no quota of {}", name));
+  for (const auto& [key, quota] : objects.around->quotas.rows()) {
+    if (IsNamed(*quota, name)) found.emplace_back(false, quota);
+  }
+  if (found.empty()) return none;
   if (found.size() > 1) {
     return Invalid(fmt::format("--quota: several quotas match {}: give NAMESPACE/NAME", name));
   }
