@@ -110,7 +110,7 @@ Status ChangeQuota(const std::string& text, ClusterObjects& objects) {
   NOS_ASSIGN(const Quantity amount, Quantity::Parse(text.substr(equals + 1)));
   if (amount < Quantity()) return Invalid("--quota: an amount is not negative");
   std::vector<std::pair<bool, std::shared_ptr<const ElasticQuota>>> found;
-  const Status none = NotFound(fmt::format("--quota: there is no quota of {}", name));
+  Status none = NotFound(fmt::format("--quota: there is no quota of {}", name));
   if (!objects.around) return none;
   for (const auto& [key, quota] : objects.around->composite_quotas.rows()) {
     if (IsNamed(*quota, name)) found.emplace_back(true, quota);
