@@ -54,11 +54,11 @@ Result<int> NvmlGpus::Count() {
   NvmlSession session(library_);
   nvml::Return code{};
   const Status opened = session.Open(&code);
+  unsigned count = 0;
+  if (opened.ok()) code = library_.call().nvmlDeviceGetCount_v2(&count);
   if (code == nvml::kLibRmVersionMismatch) outdated_ = true;
   NOS_RETURN_IF_ERROR(opened);
-  unsigned count = 0;
-  NOS_RETURN_IF_ERROR(
-      ToStatus(library_.call().nvmlDeviceGetCount_v2(&count), "nvmlDeviceGetCount_v2"));
+  NOS_RETURN_IF_ERROR(ToStatus(code, "nvmlDeviceGetCount_v2"));
   return static_cast<int>(std::min(count, kMoreThanAny));
 }
 

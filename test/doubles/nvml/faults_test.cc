@@ -9,6 +9,7 @@
 
 #include "device/actuator.h"
 #include "device/nvml_backend.h"
+#include "device/nvml_gpus.h"
 #include "device/nvml_status.h"
 #include "node.h"
 
@@ -240,6 +241,18 @@ TEST_F(NvmlFaults, ReconnectsAfterDriverReload) {
   node_.Fault({{"call", "nvmlDeviceGetCount_v2"}, {"error", 1}});
   EXPECT_EQ(backend_.ListGpus().status().code(), Code::kUnavailable);
   EXPECT_TRUE(backend_.ListGpus().ok());
+}
+
+TEST_F(NvmlFaults, AgentNoticesReplacedDriverWhicheverCallSaysSo) {
+  for (const char* call : {"nvmlInit_v2", "nvmlDeviceGetCount_v2"}) {
+    GpuHealth health;
+    NvmlGpus gpus(*library_, gpu::Catalogue::Builtin(), health);
+    ASSERT_TRUE(gpus.Count().ok());
+    EXPECT_FALSE(gpus.outdated());
+    node_.Fault({{"call", call}, {"error", 18}});
+    EXPECT_EQ(gpus.Count().status().code(), Code::kUnavailable) << call;
+    EXPECT_TRUE(gpus.outdated()) << call;
+  }
 }
 
 TEST_F(NvmlFaults, RefusesImpossibleCounts) {
