@@ -110,7 +110,7 @@ class Reclaim final : public EvictionRule {
   // Keyed by pods of a snapshot.
   using Charges = std::unordered_map<const cluster::Pod*, const quota::Amounts*>;
 
-  // What the pod is charged for on the node, without claims that others are charged for.
+  // The pod's charge on the node, without claims that other pods are charged for.
   quota::Amounts ChargeOn(const cluster::Node* node) const;
   // Use that ends when the pods leave after those that are gone.
   quota::Amounts FreedBy(const EvictionUnit& unit) const;

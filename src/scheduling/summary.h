@@ -70,7 +70,7 @@ struct PodFacts {
   std::string capacity = {};  // value of the label nos.nebuly.com/capacity; "": no quota counts it
   std::vector<std::string> evictors = {};  // pending pods for which it would be evicted now
   std::optional<PodEviction> eviction = {};
-  // Of a telemetry server: the estimated start, and its source or why there is none.
+  // A telemetry server estimates the start; `estimate_by`: its source, or why there is none.
   std::optional<Time> estimate = {};
   std::string estimate_by = {};
 };

@@ -135,8 +135,8 @@ Result<const gpu::Model*> FindDividedModel(const gpu::Catalogue& catalogue, cons
                                            const GpuSpec& gpu);
 // The product name of the GPU, as spelt in the gpu.product label.
 std::string ProductLabel(std::string_view model);
-// Of its processor, by the model of its GPUs: as planning::NewNodeOf expects it of a NodePool with
-// that model.
+// The architecture of the node's processor, as planning::NewNodeOf expects it of a NodePool with
+// these GPUs.
 std::string ArchitectureOf(const NodeSpec& spec);
 
 // The node as the kubelet and GPU feature discovery register it: labels and capacity, no GPU

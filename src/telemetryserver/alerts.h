@@ -41,7 +41,7 @@ struct Alert {
   std::string_view Label(std::string_view name) const;  // "": none
 };
 
-// Of several clusters. Thread-safe.
+// Holds alerts of several clusters. Thread-safe.
 class AlertTable {
  public:
   struct Taken {

@@ -55,7 +55,7 @@ struct PodFacts {
   std::string owner;  // "DaemonSet/name"
   bool ready = false;
   bool asks_for_gpu = false;
-  // Of a pending pod that asks for GPUs, as in all commands (scheduling/summary.h).
+  // The summary of a pending pod that asks for GPUs, as in all commands (scheduling/summary.h).
   struct Pending {
     Time created{};
     std::string headline, help;  // help: the best action; "": none is known

@@ -125,7 +125,7 @@ Result<std::string> ClusterActions::WhatIf(ActionCall& call) {
   AddPod(objects, pod);
   NOS_ASSIGN(SchedulerFile file,
              ReadSchedulerFile(config_.scheduler_config, NosScheduler(config_)));
-  // Of a scheduler that the file does not have, kube-scheduler's defaults are known.
+  // A scheduler that the file does not have counts as kube-scheduler with its defaults.
   const Deciders deciders(std::move(file.configuration), pod->scheduler_name, false);
   const Reader& reader = call.reader;
   if (reader.may_all) {

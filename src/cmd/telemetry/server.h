@@ -30,7 +30,7 @@ struct TelemetryServerConfig {
   Duration certificate_lifetime = std::chrono::hours(24 * 90);
   std::string token_file;
   ReportersConfig reporters;
-  // Who may deliver alerts; both "": nobody.
+  // The senders that may deliver alerts; both "": none may.
   std::string alerts_token_file, alerts_accounts;
   int64_t max_megabytes = 0;
   telemetryserver::RecorderOptions recorder;
@@ -43,7 +43,7 @@ struct TelemetryServerConfig {
   // name this machine as their host.
   bool published = false;
   kube::Transport* sandbox_cluster = nullptr;  // cluster for what-if and submit; null: disabled
-  // Whether its nos scheduler partitions GPUs.
+  // True if its nos scheduler partitions GPUs.
   scheduling::PartitionedBy sandbox_partitions = scheduling::PartitionedBy::kScheduler;
 };
 void DescribeTelemetryServer(ConfigFields& fields, TelemetryServerConfig& config);

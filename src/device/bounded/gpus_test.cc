@@ -19,7 +19,7 @@ using Kind = BoundedCallOptions::Kind;
 
 constexpr int kDriver = HealthCondition::kNoGpu;
 
-// What a driver does, shared by its GPUs and by calls that outlive a test's objects.
+// The behaviour of a driver. Its GPUs share it, and so do calls that outlive a test's objects.
 class Script {
  public:
   // From now on calls for this GPU do not return, and the time for them is up at once.

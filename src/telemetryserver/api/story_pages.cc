@@ -58,7 +58,7 @@ class Reading {
     complete_from_ = std::min(complete_from_, from);
   }
   int64_t complete_from() const { return complete_from_; }
-  // Those of complete periods, and later ones.
+  // Keeps stories of complete periods, and later ones.
   std::vector<Json> Take() && {
     std::vector<Json> decisions = std::move(later_);
     for (auto& [period, known] : periods_) {

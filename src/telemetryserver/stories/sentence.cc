@@ -174,7 +174,7 @@ void PhraseOther(std::span<const Decision> group, Story& story) {
   if (group.size() > 1) story.sentence += fmt::format(" ({} times)", group.size());
 }
 
-// As reported; else from what it did.
+// The reporter's reason, or one that follows from the decision's effect.
 std::string ReasonOf(std::span<const Decision> group, const Parts& parts, const Story& story) {
   if (!group.back().why.empty()) return group.back().why;
   if (story.type != "plan") return "the reason was not reported";
