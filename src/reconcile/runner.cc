@@ -58,7 +58,10 @@ bool Runner::Step(const Clock& clock) {
   const bool context_changed = context_ != nullptr && context_->Pump(client_, now);
   const bool changed = pods_changed || nodes_changed || context_changed;
   if (!synced()) return changed;
-  if (reconciler_ == nullptr) return changed;
+  if (reconciler_ == nullptr) {
+    if (context_ != nullptr) (void)context_->Take();  // the next reconciler reads everything
+    return changed;
+  }
   if (changed || news_) queue_.Add(options_.key, now);
   news_ = false;
   const std::optional<std::string> key = queue_.Take(now);

@@ -50,6 +50,26 @@ TEST(RunnerTest, StandByKeepsCachesWarmAndTakesOverAtOnce) {
   EXPECT_EQ(reconciler.calls, 1);
 }
 
+// A stand-by may wait for weeks.
+TEST(RunnerTest, StandByKeepsNoOldObjects) {
+  kube::FakeApi api;
+  ManualClock clock(Time(std::chrono::seconds(1'000'000)));
+  RunnerOptions options;
+  options.watch_around = true;
+  Runner runner(api, options);
+  const Json budget = {{"kind", "PodDisruptionBudget"},
+                       {"metadata", {{"namespace", "a"}, {"name", "b"}}}};
+  api.Put(budget);
+  Settle(runner, clock);
+  const auto known = [&] { return runner.view().around->Collect().budgets.Share("a/b"); };
+  const std::weak_ptr<const cluster::PodDisruptionBudget> first = known();
+  ASSERT_FALSE(first.expired());
+  api.Put(budget);
+  Settle(runner, clock);
+  EXPECT_NE(known(), nullptr);
+  EXPECT_TRUE(first.expired());
+}
+
 TEST(RunnerTest, RetriesAtTheTimeThatAFailureNames) {
   class Failing final : public Reconciler {
    public:
