@@ -35,7 +35,7 @@ class Reading {
   // A report that was made after all that may belong to the page.
   void AddLater(Json body) { later_.push_back(std::move(body)); }
   // Takes the report; false if the periods after it have enough stories.
-  bool Add(telemetry::Millis at, Json body) {
+  bool Add(telemetry::Millis at, Json&& body) {
     CompleteFrom(PeriodOf(at) + 1);
     if (stories_ > query_.most) return false;  // one more is the sign of a next page
     const telemetry::Millis made = telemetry::IntegerOr(body, "made", at);
