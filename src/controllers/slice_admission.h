@@ -10,7 +10,7 @@
 // pods of their namespace: a review may be of a pod that is never created.
 //
 // Thread-safe; handles one request at a time. Namespaces take turns, and none has more than a few
-// requests waiting (webhook/fair_turns.h).
+// requests waiting (webhook/fair_turns.h). Those without a pod count as one: a client may name any.
 #pragma once
 
 #include <functional>
@@ -66,6 +66,8 @@ class SliceAdmission {
     std::set<std::string> full{};  // see planning::AnswerNeed; valid for this snapshot
   };
 
+  // For turns: the namespace, or "" if it has no pod.
+  std::string GroupOf(const std::string& ns);
   void LookAgain();
   ClusterState& StateFor(const std::string& ns);
   Time DeadlineIn(Duration time) { return deadline_ = clock_.Now() + time; }
@@ -80,6 +82,9 @@ class SliceAdmission {
   const SliceAdmissionOptions options_;
 
   FairTurns turns_;
+  std::mutex mutex_;
+  std::set<std::string, std::less<>> namespaces_;  // with pods; guarded by mutex_
+  std::optional<Time> listed_;                     // when; guarded by mutex_
 
   // Used by who has the turn.
   Cluster seen_;

@@ -1,5 +1,7 @@
 // One caller at a time has the turn. Groups of callers take turns, so that callers of a group with
-// many wait for each other, and those of any other group for no more than one of them.
+// many wait for each other, and those of any other group for no more than one of them. If all
+// places are taken, a caller takes that of the last one who waits of the group with most, unless
+// its own group has as many.
 //
 //   FairTurns turns(12, 4);
 //   const auto turn = turns.Take(ns);
@@ -35,7 +37,7 @@ class FairTurns {
     FairTurns& of_;
     const std::string group_;
   };
-  // Waits for the turn. Null: too many callers.
+  // Waits for the turn. Null: too many callers, now or while it waited.
   std::unique_ptr<Turn> Take(const std::string& group);
   // The number of callers that have the turn or wait for it.
   size_t inside() const;
@@ -43,13 +45,16 @@ class FairTurns {
  private:
   struct Waiter {
     std::condition_variable called;
-    bool has_turn = false;
+    bool has_turn = false, gives_way = false;
   };
   struct Group {
     size_t inside = 0;
     std::deque<Waiter*> waiting;  // in the order of arrival
   };
 
+  // True if another caller gave way to one of this group.
+  bool Displace(const std::string& group);
+  void Leave(const std::string& group);
   void End(const std::string& group);
   void CallNext(const std::string& after);
 

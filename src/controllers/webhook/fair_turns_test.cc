@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -19,9 +20,13 @@ class FairTurnsTest : public ::testing::Test {
     const size_t before = turns_.inside();
     threads_.emplace_back([this, group] {
       const auto turn = turns_.Take(group);
-      if (turn != nullptr) order_ += group;
+      if (turn != nullptr) {
+        order_ += group;
+      } else {
+        ++refused_;
+      }
     });
-    while (turns_.inside() == before) std::this_thread::yield();
+    while (turns_.inside() == before && refused_ == 0) std::this_thread::yield();
   }
   void Join() {
     for (std::thread& thread : threads_) thread.join();
@@ -30,6 +35,7 @@ class FairTurnsTest : public ::testing::Test {
 
   FairTurns turns_{5, 3};
   std::string order_;  // written by who has the turn
+  std::atomic<int> refused_ = 0;
   std::vector<std::thread> threads_;
 };
 
@@ -51,11 +57,27 @@ TEST_F(FairTurnsTest, OneGroupDoesNotHoldAllPlaces) {
   Wait("a");
   EXPECT_EQ(turns_.Take("a"), nullptr);
   Wait("b");
-  Wait("c");
-  EXPECT_EQ(turns_.Take("d"), nullptr) << "five in total";
+  Wait("b");
+  EXPECT_EQ(turns_.Take("b"), nullptr) << "five in total, and no group has two more";
   first.reset();
   Join();
   EXPECT_NE(turns_.Take("a"), nullptr);
+}
+
+TEST_F(FairTurnsTest, CallerTakesPlaceOfGroupWithMost) {
+  auto first = turns_.Take("a");
+  Wait("a");
+  Wait("a");
+  Wait("b");
+  Wait("b");
+  Wait("c");
+  while (refused_ == 0) std::this_thread::yield();
+  EXPECT_EQ(turns_.inside(), 5U);
+  first.reset();
+  Join();
+  EXPECT_EQ(order_, "bcab") << "the last one of a gave way";
+  EXPECT_EQ(refused_, 1);
+  EXPECT_EQ(turns_.inside(), 0U);
 }
 
 }  // namespace

@@ -142,6 +142,21 @@ void SliceAdmission::LookAgain() {
   looked_ = clock_.Now();
 }
 
+std::string SliceAdmission::GroupOf(const std::string& ns) {
+  const Time now = clock_.Now();
+  const std::scoped_lock lock(mutex_);
+  if (!listed_ || now < *listed_ || now - *listed_ >= kOldest) {
+    namespaces_.clear();
+    listed_ = now;
+    if (const Objects<cluster::Pod> pods = look_().pods) {
+      for (const auto& pod : *pods) {
+        if (!namespaces_.contains(pod->meta.ns)) namespaces_.insert(pod->meta.ns);
+      }
+    }
+  }
+  return namespaces_.contains(ns) ? ns : "";
+}
+
 SliceAdmission::ClusterState& SliceAdmission::StateFor(const std::string& ns) {
   const auto own = assumed_.find(ns);
   return own == assumed_.end() ? state_ : own->second;
@@ -152,7 +167,7 @@ AdmissionAnswer SliceAdmission::Review(std::string_view body) {
   const auto question = ReadAdmissionReview(body);
   if (!question.ok()) return {400, question.status().message() + "\n", false};
   // Leaves threads free for the other webhooks, and places for other namespaces.
-  const auto turn = turns_.Take(question->ns);
+  const auto turn = turns_.Take(GroupOf(question->ns));
   if (turn == nullptr) return {503, "too many pods ask by need: try again\n", false};
   const std::optional<AdmissionVerdict> verdict = Choose(*question);
   if (!verdict) return {503, "there was no time to choose a slice: try again\n", false};

@@ -182,27 +182,54 @@ TEST_F(SliceAdmissionTest, AnswersToOneNamespaceChangeNothingForOthers) {
   EXPECT_FALSE(waits("ml")) << "they may never be created";
 }
 
-TEST_F(SliceAdmissionTest, OneNamespaceDoesNotHoldAllPlaces) {
-  // Reviews stay in the look at the cluster until `go`.
-  std::promise<void> go;
-  std::shared_future<void> may_go = go.get_future().share();
-  std::atomic<int> looks{0};
-  SliceAdmission admission(gpu::Catalogue::Builtin(), clock_, [&] {
-    if (++looks == 2) may_go.wait();  // the first look is that of Ready
-    return cluster_;
-  });
-  const Json pod = Pod("nos.nebuly.com/need-memory: 9Gi");
-  std::vector<std::future<int>> codes;
-  const auto review = [&](const std::string& ns) {
-    codes.push_back(std::async(std::launch::async,
-                               [&, ns] { return admission.Review(ReviewOf(ns, pod, "u")).code; }));
-    while (admission.asking() < codes.size()) std::this_thread::yield();
-  };
-  for (int i = 0; i < 4; ++i) review("tenant");
-  EXPECT_EQ(admission.Review(ReviewOf("tenant", pod, "u")).code, 503);
-  review("ml");
-  go.set_value();
-  for (auto& code : codes) EXPECT_EQ(code.get(), 200);
+// Reviews wait for the first one, which stays in its look at the cluster until `Go`.
+class SliceAdmissionPlacesTest : public SliceAdmissionTest {
+ protected:
+  SliceAdmissionPlacesTest() {
+    for (const char* ns : {"tenant", "ml"}) {
+      AddPod(Parsed(std::string("metadata: {name: p, namespace: ") + ns +
+                    "}\nspec: {nodeName: mig, containers: [{name: a}]}"));
+    }
+    Set();
+  }
+  int Review(const std::string& ns) {
+    return places_.Review(ReviewOf(ns, Pod("nos.nebuly.com/need-memory: 9Gi"), "u")).code;
+  }
+  // Returns once it waits.
+  void Wait(const std::string& ns) {
+    codes_.push_back(std::async(std::launch::async, [this, ns] { return Review(ns); }));
+    while (!held_ || places_.asking() < codes_.size()) std::this_thread::yield();
+  }
+  std::vector<int> Go() {
+    go_.set_value();
+    std::vector<int> codes;
+    for (auto& code : codes_) codes.push_back(code.get());
+    return codes;
+  }
+
+  std::promise<void> go_;
+  std::atomic<bool> held_ = false;
+  SliceAdmission places_{gpu::Catalogue::Builtin(), clock_, [this] {
+                           if (places_.asking() == 1 && !held_.exchange(true)) {
+                             go_.get_future().wait();
+                           }
+                           return cluster_;
+                         }};
+  std::vector<std::future<int>> codes_;
+};
+
+TEST_F(SliceAdmissionPlacesTest, OneNamespaceDoesNotHoldAllPlaces) {
+  for (int i = 0; i < 4; ++i) Wait("tenant");
+  EXPECT_EQ(Review("tenant"), 503);
+  Wait("ml");
+  EXPECT_EQ(Go(), std::vector<int>(5, 200));
+}
+
+TEST_F(SliceAdmissionPlacesTest, NamespacesWithoutPodsCountAsOne) {
+  for (const char* ns : {"invented-1", "invented-2", "invented-3", "invented-4"}) Wait(ns);
+  EXPECT_EQ(Review("invented-5"), 503);
+  Wait("ml");
+  EXPECT_EQ(Go(), std::vector<int>(5, 200));
 }
 
 TEST_F(SliceAdmissionTest, SeesClusterChangesAfterOneSecond) {
