@@ -42,6 +42,7 @@
 #include "controllers/scheduler/preemption/terminating_pods.h"
 #include "controllers/scheduler/profile.h"
 #include "controllers/scheduler/status_reporter.h"
+#include "dra/device_index.h"
 #include "gpu/catalogue.h"
 #include "kube/workers.h"
 #include "reconcile/reconciler.h"
@@ -92,10 +93,11 @@ struct SchedulerThreads {
 class Scheduler final : public reconcile::Reconciler {
  public:
   // Frameworks, catalogue and metrics (null: none are kept) must outlive this object. The workers
-  // must outlive the calls posted to them.
+  // must outlive the calls posted to them. `devices`: what a stand-by knows of the cluster's
+  // devices, by the same catalogue; null: nothing.
   Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profiles,
             const gpu::Catalogue& catalogue, const SchedulerThreads& threads = {},
-            Metrics* metrics = nullptr);
+            Metrics* metrics = nullptr, std::shared_ptr<dra::DeviceIndex> devices = nullptr);
   ~Scheduler() override;
 
   // Key: kClusterKey. Needs Listers::changes.
@@ -159,6 +161,7 @@ class Scheduler final : public reconcile::Reconciler {
   const SchedulerConfig config_;
   const Profiles profiles_;
   scheduling::Engine engine_;
+  std::shared_ptr<dra::DeviceIndex> devices_;  // until the engine has it
   scheduling::SchedulingQueue queue_;
   PartitionRequests partition_requests_;
   Gangs gangs_;

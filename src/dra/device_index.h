@@ -115,6 +115,10 @@ class DeviceIndex {
   // change. The claim may be one that the index does not have.
   const DeviceCounts& MostOf(const ResourceClaim& claim, const FindClass& find_class);
 
+  // Does what the first Allocate of such claims on the node would do besides choosing devices: puts
+  // the node's devices together, and evaluates expressions for them.
+  void Prefetch(const cluster::Node& node, const std::vector<PreparedClaims>& claims);
+
   // Devices for the claims on this node of the base, or of a changed copy of it. REQUIRES: the
   // claims are not allocated.
   AllocationOutcome Allocate(const PreparedClaims& claims, const cluster::NodeInfo& node,
@@ -139,6 +143,7 @@ class DeviceIndex {
   Inventory inventory_;
   LeastLoss ranking_;
   ExtendedResources extended_;
+  std::vector<std::shared_ptr<const DeviceTaintRule>> rules_;  // of the inventory
   const cluster::ClusterSnapshot* base_ = nullptr;
   size_t first_alternative_ = 0;
   std::unordered_map<std::string, Held> claims_;

@@ -1,9 +1,11 @@
 // nos scheduler: binds pods to nodes.
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -14,6 +16,7 @@
 #include "cmd/daemon/outside_events.h"
 #include "cmd/daemon/process.h"
 #include "cmd/daemon/scheduler_file.h"
+#include "cmd/daemon/standby_devices.h"
 #include "cmd/daemons/extender.h"
 #include "controllers/scheduler.h"
 #include "kube/metered_transport.h"
@@ -71,11 +74,11 @@ class PublishedProfiles {
   std::string names_;
 };
 
-// The current scheduler: replaced when the rules change, and absent while another replica leads. It
-// restores its state from the cluster, except for bindings in flight. New rules therefore take
-// effect once the watch shows those bindings. A stalled watch is reopened after
-// HttpOptions::watch_silence, and until then the scheduler sees no pod change anyway. There is no
-// such wait when this process ends or loses leadership.
+// The current scheduler: replaced when the rules change, and absent while another replica leads;
+// then only devices are followed. It restores its state from the cluster, except for bindings in
+// flight. New rules therefore take effect once the watch shows those bindings. A stalled watch is
+// reopened after HttpOptions::watch_silence, and until then the scheduler sees no pod change
+// anyway. There is no such wait when this process ends or loses leadership.
 class ActiveReplica {
  public:
   ActiveReplica(const std::string& path, std::unique_ptr<const Rules> rules,
@@ -107,17 +110,29 @@ class ActiveReplica {
       Leave(runner);
     }
     if (next_ != nullptr && scheduler_ == nullptr) {
+      (void)EndStandby(runner);  // it refers to the catalogue
       rules_ = std::move(next_);
       Log(LogLevel::kInfo, "reloaded configuration files");
     }
-    if (!lead || scheduler_ != nullptr) return;
+    if (!lead) return StandBy(runner);
+    prepared_ = true;
+    if (scheduler_ != nullptr) return;
     published_.Set(rules_->file.configuration);
     controllers::SchedulerConfig config;
     config.queue = rules_->file.configuration.queue;
-    scheduler_ = std::make_unique<controllers::Scheduler>(config, rules_->Profiles(),
-                                                          rules_->catalogue, threads_, &metrics_);
+    scheduler_ = std::make_unique<controllers::Scheduler>(
+        config, rules_->Profiles(), rules_->catalogue, threads_, &metrics_, EndStandby(runner));
     metered_ = std::make_unique<reconcile::MeteredReconciler>(*scheduler_, "scheduler", metrics_);
     runner.Use(metered_.get());
+  }
+  // OK once this replica has led or could lead without delay. Thread-safe.
+  Status Prepared() const {
+    return prepared_ ? Status::Ok() : Status(Code::kUnavailable, "devices are not read yet");
+  }
+  // Before the process ends.
+  void Stop(reconcile::Runner& runner) {
+    Leave(runner);
+    (void)EndStandby(runner);
   }
 
  private:
@@ -127,6 +142,20 @@ class ActiveReplica {
     metered_.reset();
     scheduler_.reset();
   }
+  void StandBy(reconcile::Runner& runner) {
+    if (standby_ != nullptr) {
+      if (standby_->ready()) prepared_ = true;
+      return;
+    }
+    standby_ = std::make_unique<StandbyDevices>(rules_->catalogue);
+    runner.Use(standby_.get());
+  }
+  // The devices that it has followed; null without a stand-by.
+  std::shared_ptr<dra::DeviceIndex> EndStandby(reconcile::Runner& runner) {
+    if (standby_ == nullptr) return nullptr;
+    runner.Use(nullptr);
+    return std::exchange(standby_, nullptr)->Take();
+  }
 
   const std::string& path_;
   std::unique_ptr<const Rules> rules_, next_;
@@ -135,6 +164,8 @@ class ActiveReplica {
   Metrics& metrics_;
   std::unique_ptr<controllers::Scheduler> scheduler_;
   std::unique_ptr<reconcile::MeteredReconciler> metered_;
+  std::unique_ptr<StandbyDevices> standby_;  // while there is no scheduler
+  std::atomic<bool> prepared_ = false;
 };
 
 Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules) {
@@ -164,14 +195,6 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
   options.watch_around = true;
   options.wake = [&] { bell.Ring(); };
   reconcile::Runner runner(metered, options);
-  LoopReport report;
-  NOS_ASSIGN(const auto probes, Probes::Serve(
-                                    daemon.addresses,
-                                    {{"loop", [&] { return report.Alive(); }, true},
-                                     {"caches", [&] { return report.Synced(); }},
-                                     {"lease", [&] { return leader.error(); }}},
-                                    metrics, [&] { leader.Report(metrics); },
-                                    MetricsSecurity::Of(flags.metrics, connection)));
   kube::Workers binders(metered, kBinders), reporter(metered, 1);
   const SystemClock clock;
   ActiveReplica replica(flags.config, std::move(rules),
@@ -181,6 +204,15 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
                            bell.Ring();
                          }},
                         published, metrics);
+  LoopReport report;
+  NOS_ASSIGN(const auto probes, Probes::Serve(
+                                    daemon.addresses,
+                                    {{"loop", [&] { return report.Alive(); }, true},
+                                     {"caches", [&] { return report.Synced(); }},
+                                     {"devices", [&] { return replica.Prepared(); }},
+                                     {"lease", [&] { return leader.error(); }}},
+                                    metrics, [&] { leader.Report(metrics); },
+                                    MetricsSecurity::Of(flags.metrics, connection)));
   RunUntil([&] { return events.StopAsked(); }, runner, bell, clock,
            [&] {
              // Reload before Lead, which installs the new rules once no binding is in flight.
@@ -189,7 +221,7 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
              report.Turn(runner);
            });
   Log(LogLevel::kInfo, "stopping nos", {{"command", "scheduler"}});
-  replica.Lead(runner, false);
+  replica.Stop(runner);
   return Status::Ok();
 }
 

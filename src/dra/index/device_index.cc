@@ -215,9 +215,13 @@ DeviceIndex::Affected DeviceIndex::Follow(std::string_view kind, const std::stri
   if (kind == kClaimKind) return SetClaim(key, around.device_claims.Share(key));
   if (kind == kSliceKind) return SetSlice(key, around.device_slices.Share(key));
   if (kind == kTaintRuleKind) {
-    std::vector<DeviceTaintRule> rules;
-    for (const auto& [name, rule] : around.device_taint_rules.rows()) rules.push_back(*rule);
-    inventory_.SetTaintRules(std::move(rules));
+    std::vector<std::shared_ptr<const DeviceTaintRule>> rules;
+    for (const auto& [name, rule] : around.device_taint_rules.rows()) rules.push_back(rule);
+    if (rules == rules_) return {};
+    rules_ = std::move(rules);
+    std::vector<DeviceTaintRule> all;
+    for (const auto& rule : rules_) all.push_back(*rule);
+    inventory_.SetTaintRules(std::move(all));
   }
   if (kind == kClassKind) extended_ = ExtendedResources(around.device_classes);
   most_.clear();
@@ -330,6 +334,15 @@ const DeviceIndex::Claim& DeviceIndex::FindClaim(const std::string& key) const {
   static const Claim none;
   const auto found = claims_.find(key);
   return found == claims_.end() ? none : found->second.claim;
+}
+
+void DeviceIndex::Prefetch(const cluster::Node& node, const std::vector<PreparedClaims>& claims) {
+  ranking_.Ranks(inventory_.View(node));
+  AllocationOptions options;
+  options.max_steps = 1;  // expressions are evaluated before the search
+  for (const PreparedClaims& prepared : claims) {
+    if (!prepared.fault()) (void)dra::Allocate(inventory_, prepared, node, options);
+  }
 }
 
 AllocationOutcome DeviceIndex::Allocate(const PreparedClaims& claims, const NodeInfo& node,

@@ -99,6 +99,32 @@ TEST_F(DeviceIndexTest, ClaimsHoldDevicesUntilTheyAreReleased) {
   EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kAllocated);
 }
 
+TEST_F(DeviceIndexTest, PrefetchedExpressionsAreNotEvaluatedAgain) {
+  const auto expressions = std::make_shared<TableExpressions>();
+  DeviceIndex index(Features::Of(37), expressions);
+  cluster::ClusterContext around;
+  around.device_slices.Set("s", SliceOf("s", "n", 2));
+  auto rule = std::make_shared<DeviceTaintRule>();
+  rule->name = "elsewhere";
+  rule->selector.emplace().driver = "other.io";
+  around.device_taint_rules.Set("elsewhere", rule);
+  index.Reset(around);
+  const dra::FindClass find_class = [](const std::string&) {
+    auto of_driver = std::make_shared<DeviceClass>();
+    of_driver->selectors = {R"(device.driver == "d.io")"};
+    return of_driver;
+  };
+  std::vector<PreparedClaims> claims;
+  claims.emplace_back(std::vector{ClaimOf("a")}, find_class, index.features());
+  const cluster::NodeInfo& node = *snapshot_.Find("n");
+  index.Prefetch(*node.node, claims);
+  const int evaluated = expressions->evaluated();
+  EXPECT_GT(evaluated, 0);
+  index.Reset(around);  // what is known already stays
+  EXPECT_EQ(index.Allocate(claims.front(), node, find_class).kind, Kind::kAllocated);
+  EXPECT_EQ(expressions->evaluated(), evaluated);
+}
+
 TEST_F(DeviceIndexTest, AssumptionOutlastsOtherChangesOfTheClaim) {
   const auto claim = ClaimOf("a");
   index_.SetClaim("x/a", claim);
