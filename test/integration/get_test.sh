@@ -105,8 +105,9 @@ server=$(sed -n 's/^dashboard: //p' "$work/sandbox")
 until_it '^Cost +[0-9.]+ USD in the last hour: [0-9]' "$nos" status --server "$server"
 call 0 "$nos" status -o json --server "$server"
 grep -q '"currency": "USD"' "$work/out" || fail "the cost for programs"
+grep -q '"stories": ' "$work/out" || fail "the decisions for programs"
 call 0 "$nos" status --server http://127.0.0.1:1
-grep -q '^note: ignoring costs: ' "$work/err" || fail "a telemetry server that does not answer"
+grep -q '^note: ignoring cost and decisions: ' "$work/err" || fail "a telemetry server that does not answer"
 ! grep -q '^Cost' "$work/out" || fail "a cost that nobody has said"
 
 # Ages are those of the cluster, whose time runs ten times as fast here.

@@ -84,6 +84,7 @@ Result<Objects> ReadCluster(const GetFlags& flags, const Kind& kind) {
   live.server_time = transport.ServerTime();
   if (kind.wanted.quotas) {
     NOS_ASSIGN(live.quotas, ListQuotas(client));
+    NOS_ASSIGN(live.claims, ListClaims(client));
   }
   return Objects{std::move(kept), std::move(live)};
 }

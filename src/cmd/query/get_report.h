@@ -11,6 +11,7 @@
 #include "cluster/selectors.h"
 #include "cluster/snapshot.h"
 #include "cmd/query/printout.h"
+#include "dra/objects.h"
 #include "quota/balance.h"
 #include "quota/charge.h"
 
@@ -34,6 +35,8 @@ struct LiveCluster {
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
   std::vector<quota::SharedQuota> quotas = {};
   quota::ChargeRules charges = {};
+  // Quotas charge these for the devices that are allocated to them.
+  std::vector<std::shared_ptr<const dra::ResourceClaim>> claims = {};
   const gpu::Catalogue* catalogue = nullptr;  // null: products are named by the model label alone
   std::vector<std::shared_ptr<const cluster::NodePool>> pools = {};
   Selection selection = {};

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cluster/node_template.h"
+#include "cmd/telemetry/read_cluster.h"
 #include "controllers/pool_standing.h"
 
 namespace nos::cmd {
@@ -34,6 +35,7 @@ LiveObjects::LiveObjects(kube::Client& client, WantedKinds wanted,
                     cluster::ReadElasticQuota, OptionsFor(wake, true));
     composite_quotas_.emplace(QuotaResource("compositeelasticquotas", cluster::kCompositeQuota),
                               cluster::ReadCompositeElasticQuota, OptionsFor(wake, true));
+    claims_.emplace(kResourceClaims, dra::ReadResourceClaim, OptionsFor(wake, true));
   }
   if (wanted.pools) {
     pools_.emplace(
@@ -49,6 +51,7 @@ void LiveObjects::ForEach(Self& self, Visit visit) {
   visit(self.pods_);
   if (self.quotas_) visit(*self.quotas_);
   if (self.composite_quotas_) visit(*self.composite_quotas_);
+  if (self.claims_) visit(*self.claims_);
   if (self.pools_) visit(*self.pools_);
 }
 
@@ -88,6 +91,7 @@ LiveCluster LiveObjects::Collect(const gpu::Catalogue& catalogue) const {
     const auto read = (*quotas)->Snapshot();
     live.quotas.insert(live.quotas.end(), read->begin(), read->end());
   }
+  if (claims_) live.claims = *claims_->Snapshot();
   return live;
 }
 

@@ -10,6 +10,7 @@
 #include "cluster/elastic_quota.h"
 #include "cluster/node_pool.h"
 #include "cmd/query/get_report.h"
+#include "dra/objects.h"
 #include "kube/cache.h"
 #include "kube/client.h"
 
@@ -45,6 +46,7 @@ class LiveObjects {
   kube::Cache<cluster::Node> nodes_;
   kube::Cache<cluster::Pod> pods_;
   std::optional<kube::Cache<cluster::ElasticQuota>> quotas_, composite_quotas_;
+  std::optional<kube::Cache<dra::ResourceClaim>> claims_;  // with quotas
   std::optional<kube::Cache<cluster::NodePool>> pools_;
   bool synced_ = false;
 };

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "controllers/quota_rules.h"
 #include "controllers/quota_status.h"
-#include "quota/ledger.h"
+#include "scheduling/claim_charges.h"
 #include "scheduling/reclaim.h"
 
 namespace nos::cmd {
@@ -313,6 +313,13 @@ void AddQuota(quota::Ledger& ledger, size_t account, const std::vector<std::stri
 
 }  // namespace
 
+quota::Ledger LedgerIn(const LiveCluster& live) {
+  cluster::ClusterContext around;
+  for (const auto& claim : live.claims) around.device_claims.Set(claim->Key(), claim);
+  return quota::LedgerOf(live.quotas, live.snapshot, live.pods,
+                         scheduling::WithClaims(live.charges, around));
+}
+
 Printout ReportQuotas(const LiveCluster& live, Time) {
   Printout out({{"QUOTA"},
                 {"RESOURCE (UNIT)"},
@@ -323,7 +330,7 @@ Printout ReportQuotas(const LiveCluster& live, Time) {
                 {"BORROWED FROM"},
                 {"LENT TO"},
                 {"FIRST TO BE EVICTED"}});
-  quota::Ledger ledger = quota::LedgerOf(live.quotas, live.snapshot, live.pods, live.charges);
+  quota::Ledger ledger = LedgerIn(live);
   const auto problems = controllers::ProblemsInForce(ledger.balance());
   AllLoans loans;
   std::set<size_t> shown;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "codec/json.h"
 #include "gpu/catalogue.h"
 
 namespace nos::cmd {
@@ -42,11 +43,13 @@ class QuotaReportTest : public testing::Test {
     node->meta.name = "n";
     LiveCluster live = MakeLiveCluster({node}, pods_, gpu::Catalogue::Builtin());
     live.quotas = quotas_;
+    live.claims = claims_;
     return ReportQuotas(live, Time());
   }
 
   std::vector<quota::SharedQuota> quotas_;
   std::vector<std::shared_ptr<const cluster::Pod>> pods_;
+  std::vector<std::shared_ptr<const dra::ResourceClaim>> claims_;
 };
 
 TEST_F(QuotaReportTest, ShowsLendersAndBorrowers) {
@@ -62,6 +65,36 @@ a/eq   nos.nebuly.com/gpu-memory (GB)  40   70   60    55          20 (c/eq 20) 
 b/eq   nos.nebuly.com/gpu-memory (GB)  10   -    10    13          -              -             -
 c/eq   nos.nebuly.com/gpu-memory (GB)  30   -    0     41          -              20 (a/eq 20)  -
 )");
+}
+
+// Two pods of "a" share a claim for a slice of 10 GB; a third one has a claim without devices.
+TEST_F(QuotaReportTest, CountsDevicesOfClaimsOnce) {
+  Quota("a", "40");
+  Quota("b", "10");
+  const auto claim = [&](const std::string& name, const std::string& status) {
+    auto read = std::make_shared<dra::ResourceClaim>();
+    const std::string json = R"({"metadata": {"namespace": "a", "name": ")" + name +
+                             R"("}, "spec": {"devices": {"requests": [{"name": "r", "exactly":
+                                {"deviceClassName": "mig.nvidia.com"}}]}})" +
+                             status + "}";
+    ASSERT_TRUE(dra::ReadResourceClaim(*ParseJson(json), *read).ok());
+    claims_.push_back(std::move(read));
+  };
+  claim("shared", R"(, "status": {"allocation": {"devices": {"results": [
+      {"request": "r", "driver": "gpu.nvidia.com", "pool": "n",
+       "device": "gpu-0-mig-1g10gb-19-0"}]}}})");
+  claim("waits", "");
+  for (const auto& [name, of] :
+       {std::pair{"p0", "shared"}, std::pair{"p1", "shared"}, std::pair{"p2", "waits"}}) {
+    auto pod = std::make_shared<cluster::Pod>();
+    pod->meta.ns = "a";
+    pod->meta.name = name;
+    pod->node_name = "n";
+    pod->claims.emplace_back().claim = of;
+    pods_.push_back(std::move(pod));
+  }
+  EXPECT_EQ(Report().total,
+            "2 quotas: 10 GB of nos.nebuly.com/gpu-memory used, min 50, borrowed 0");
 }
 
 TEST_F(QuotaReportTest, TotalsCountEachAmountOnce) {

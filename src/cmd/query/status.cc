@@ -1,8 +1,8 @@
-// nos status: a live cluster on one screen, with its cost if a telemetry server has prices.
+// nos status: a live cluster on one screen, with the cost and the decisions of the last hour if a
+// telemetry server has them.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +23,7 @@ namespace nos::cmd {
 namespace {
 
 constexpr size_t kGroupsShown = 10;
+constexpr int kStoriesShown = 5;
 constexpr int64_t kHour = 3'600'000;  // milliseconds
 
 struct StatusFlags {
@@ -30,13 +31,19 @@ struct StatusFlags {
   std::string output = "text", catalogue;
 };
 
-// The answer of GET cost for the last hour.
-Result<Json> CostOfLastHour(const TelemetryFlags& flags) {
+// Adds what a telemetry server knows of the last hour: the cost if it has prices, and the
+// decisions.
+Status AddLastHour(const TelemetryFlags& flags, ClusterStatus& status) {
   NOS_ASSIGN(TelemetryClient client, TelemetryClient::For(flags));
   NOS_ASSIGN(const int64_t now, client.Now());
-  return client.Get(
-      "cost",
-      {{"by", "category"}, {"from", std::to_string(now - kHour)}, {"to", std::to_string(now)}});
+  const std::string from = std::to_string(now - kHour), to = std::to_string(now);
+  NOS_ASSIGN(const Json cost, client.Get("cost", {{"by", "category"}, {"from", from}, {"to", to}}));
+  status.cost = HourCostOf(cost);
+  NOS_ASSIGN(const Json stories, client.Get("stories", {{"since", from},
+                                                        {"before", to},
+                                                        {"limit", std::to_string(kStoriesShown)}}));
+  status.stories = RecentStoriesOf(stories, now);
+  return nos::Status::Ok();
 }
 
 // The sandbox's API server: others have TLS. Its telemetry server is on this machine.
@@ -48,14 +55,14 @@ bool IsSandbox(std::string_view api_server) {
 
 // Without --server only the sandbox's telemetry server is asked: another one on this machine may be
 // about another cluster.
-std::optional<HourCost> ReadCost(TelemetryFlags flags, std::string_view api_server) {
+void AddLastHourIfKnown(TelemetryFlags flags, std::string_view api_server, ClusterStatus& status) {
   const bool named = !flags.server.empty();
-  if (!named && !IsSandbox(api_server)) return std::nullopt;
+  if (!named && !IsSandbox(api_server)) return;
   if (!named) flags.server = kLocalTelemetry;
-  const auto answer = CostOfLastHour(flags);
-  if (answer.ok()) return HourCostOf(*answer);
-  if (named) std::cerr << "note: ignoring costs: " << answer.status().message() << "\n";
-  return std::nullopt;
+  const nos::Status added = AddLastHour(flags, status);
+  if (named && !added.ok()) {
+    std::cerr << "note: ignoring cost and decisions: " << added.message() << "\n";
+  }
 }
 
 Status Run(const StatusFlags& flags) {
@@ -71,11 +78,12 @@ Status Run(const StatusFlags& flags) {
   live.server_time = transport.ServerTime();
   if (auto quotas = ListQuotas(client); quotas.ok()) {
     live.quotas = std::move(*quotas);
+    NOS_ASSIGN(live.claims, ListClaims(client));
   } else {
     std::cerr << "note: ignoring quotas: " << quotas.status().message() << "\n";
   }
   ClusterStatus status = StatusOf(live, TimeIn(live));
-  status.cost = ReadCost(flags.telemetry, api_server);
+  AddLastHourIfKnown(flags.telemetry, api_server, status);
   if (flags.output == "json") {
     std::cout << WriteJsonPretty(ToJson(status)) << "\n";
   } else {
@@ -97,7 +105,7 @@ void AddStatusCommand(CLI::App& root, Chosen& chosen) {
   AddTelemetryFlags(*command, flags->telemetry);
   flags->telemetry.server.clear();  // not named
   command->footer(
-      "The cost of the last hour comes from a telemetry server with prices. Without --server and\n"
+      "Decisions and the cost of the last hour come from a telemetry server. Without --server and\n"
       "$NOS_TELEMETRY only a sandbox's server is asked.\n\n"
       "Examples:\n  nos status\n  nos status -o json\n"
       "  nos status --server https://nos-telemetry.example.com");

@@ -9,9 +9,9 @@
 
 #include "base/table.h"
 #include "cmd/cli/money.h"
+#include "cmd/query/quota_report.h"
 #include "controllers/pod_facts.h"
 #include "controllers/quota_rules.h"
-#include "quota/ledger.h"
 #include "scheduling/pod_state.h"
 
 namespace nos::cmd {
@@ -88,7 +88,7 @@ void AddNodes(const LiveCluster& live, ClusterStatus& status) {
 }
 
 void AddQuotas(const LiveCluster& live, ClusterStatus& status) {
-  quota::Ledger ledger = quota::LedgerOf(live.quotas, live.snapshot, live.pods, live.charges);
+  quota::Ledger ledger = LedgerIn(live);
   const quota::Balance& balance = ledger.balance();
   const auto problems = controllers::ProblemsInForce(balance);
   std::set<std::string_view> pending;  // namespaces
@@ -170,6 +170,20 @@ std::optional<HourCost> HourCostOf(const Json& answer) {
   return HourCost{std::string(FindString(answer, "currency")), *from, *to, *total};
 }
 
+std::vector<RecentStory> RecentStoriesOf(const Json& answer, int64_t now) {
+  std::vector<RecentStory> stories;
+  const Json* list = Find(answer, "stories");
+  if (list == nullptr || !list->is_array()) return stories;
+  for (const Json& story : list->get_array()) {
+    const Json* at = Find(story, "at");
+    std::string sentence(FindString(story, "sentence"));
+    if (at == nullptr || !at->is_int64() || sentence.empty()) continue;
+    const int64_t age = std::clamp<int64_t>(now - at->get_int64(), 0, now);
+    stories.push_back({std::chrono::milliseconds(age), std::move(sentence)});
+  }
+  return stories;
+}
+
 ClusterStatus StatusOf(const LiveCluster& live, Time now) {
   ClusterStatus status;
   AddPods(live, now, status);
@@ -223,6 +237,13 @@ std::string ToText(const ClusterStatus& status, size_t width, size_t groups) {
                           Counted(status.waiting.size() - groups, "group"));
     }
   }
+  if (status.stories && !status.stories->empty()) {
+    TextTable table({"AGO", "DECISION"});
+    for (const RecentStory& story : *status.stories) {
+      table.AddRow({FormatAge(story.age), story.sentence});
+    }
+    text += "\nLAST HOUR, newest first; nos get stories lists all\n" + table.ToString(width);
+  }
   text += "\nNEEDS ATTENTION\n";
   if (status.attention.empty()) text += "nothing\n";
   for (const std::string& sentence : status.attention) {
@@ -258,6 +279,14 @@ Json ToJson(const ClusterStatus& status) {
       {"waiting", std::move(waiting)},
       {"attention", JsonArray(status.attention.begin(), status.attention.end())}};
   if (status.cost) json["cost"] = CostJson(*status.cost);
+  if (status.stories) {
+    JsonArray stories;
+    for (const RecentStory& story : *status.stories) {
+      stories.push_back(
+          JsonObject{{"ageSeconds", ToSeconds(story.age)}, {"sentence", story.sentence}});
+    }
+    json["stories"] = std::move(stories);
+  }
   return json;
 }
 

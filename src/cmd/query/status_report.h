@@ -27,6 +27,15 @@ struct HourCost {
 // `answer`: as in GET cost. Nullopt without prices, and if no GPU was reported.
 std::optional<HourCost> HourCostOf(const Json& answer);
 
+// A decision, as a telemetry server says it.
+struct RecentStory {
+  Duration age{};
+  std::string sentence;
+};
+// `answer`: as in GET stories, the newest first. `now`: milliseconds since the epoch. Malformed
+// stories are left out.
+std::vector<RecentStory> RecentStoriesOf(const Json& answer, int64_t now);
+
 struct ClusterStatus {
   size_t nodes = 0;
   GpuSums gpus;
@@ -34,8 +43,9 @@ struct ClusterStatus {
   size_t repartitioning = 0;                      // GPUs whose plan is not applied yet
   size_t quotas = 0, borrowing = 0, below_min = 0;
   std::optional<HourCost> cost;
-  std::vector<WaitingGroup> waiting;   // longest first
-  std::vector<std::string> attention;  // one sentence each
+  std::optional<std::vector<RecentStory>> stories;  // of the last hour; nullopt: not known
+  std::vector<WaitingGroup> waiting;                // longest first
+  std::vector<std::string> attention;               // one sentence each
 };
 
 ClusterStatus StatusOf(const LiveCluster& live, Time now);

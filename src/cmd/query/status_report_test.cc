@@ -122,6 +122,30 @@ TEST_F(StatusReportTest, SaysHowManyGroupsAreNotShown) {
   for (const auto line : Split(text, '\n')) EXPECT_LE(DisplayWidth(line), 100U) << line;
 }
 
+TEST_F(StatusReportTest, ShowsDecisionsOfLastHour) {
+  const int64_t now = 1'763'760'000'000;
+  const Json answer = {
+      {"stories", JsonArray{{{"at", now - 60'000}, {"sentence", "evicted team-b/x for team-a/y"}},
+                            {{"at", "wrong"}, {"sentence", "left out"}},
+                            {{"at", now + 5}, {"sentence", "by a server whose clock is ahead"}}}}};
+  ClusterStatus status = Status();
+  EXPECT_EQ(ToText(status, 100, 3).find("LAST HOUR"), std::string::npos);
+  EXPECT_EQ(Find(ToJson(status), "stories"), nullptr);
+  status.stories = RecentStoriesOf(answer, now);
+  EXPECT_EQ(Find(ToJson(status), "stories")->get_array().size(), 2U);
+  const std::string text = ToText(status, 100, 3);
+  EXPECT_NE(text.find(R"(
+LAST HOUR, newest first; nos get stories lists all
+AGO  DECISION
+1m   evicted team-b/x for team-a/y
+0s   by a server whose clock is ahead
+
+NEEDS ATTENTION
+)"),
+            std::string::npos)
+      << text;
+}
+
 // An answer of GET cost.
 Json CostAnswer(bool configured, const Json& cost, const char* unpriced) {
   return {{"configured", configured},

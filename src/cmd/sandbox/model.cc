@@ -14,6 +14,7 @@
 #include "cmd/cli/gpu_sharing_mode.h"
 #include "cmd/telemetry/read_cluster.h"
 #include "quota/ledger.h"
+#include "scheduling/claim_charges.h"
 #include "scheduling/pod_state.h"
 #include "scheduling/remedies.h"
 #include "telemetryserver/stories.h"
@@ -146,7 +147,12 @@ std::vector<QuotaRow> Quotas(sim::World& world) {
   if (!quotas.ok() || quotas->empty()) return {};
   const auto snapshot =
       cluster::ClusterSnapshot::Build(world.Nodes(), world.Pods(), world.catalogue());
-  quota::Ledger ledger = quota::LedgerOf(*quotas, snapshot, world.Pods(), {});
+  cluster::ClusterContext around;
+  if (const auto claims = ListClaims(client); claims.ok()) {
+    for (const auto& claim : *claims) around.device_claims.Set(claim->Key(), claim);
+  }
+  quota::Ledger ledger =
+      quota::LedgerOf(*quotas, snapshot, world.Pods(), scheduling::WithClaims({}, around));
   const quota::Balance& balance = ledger.balance();
   std::vector<QuotaRow> rows;
   for (size_t account = 0; account < balance.size(); ++account) {

@@ -15,6 +15,7 @@
 #include "cmd/daemon/scheduler_file.h"
 #include "controllers/pool_standing.h"
 #include "dra/context.h"
+#include "kube/cache.h"
 #include "kube/connection.h"
 #include "kube/http_transport.h"
 #include "reconcile/context_caches.h"
@@ -34,7 +35,7 @@ Result<std::vector<std::shared_ptr<const T>>> ListAll(kube::Client& client,
       out.push_back(std::move(object));
     } else {
       warnings += Printable(
-          fmt::format("warning: {} {}: {}", resource.kind, object->meta.name, status.message()));
+          fmt::format("warning: {} {}: {}", resource.kind, kube::KeyOf(*object), status.message()));
       warnings += '\n';
     }
   };
@@ -91,6 +92,14 @@ Result<std::vector<std::shared_ptr<const cluster::ElasticQuota>>> ListQuotas(kub
   NOS_RETURN_IF_ERROR(
       add("compositeelasticquotas", cluster::kCompositeQuota, &cluster::ReadCompositeElasticQuota));
   return all;
+}
+
+Result<std::vector<std::shared_ptr<const dra::ResourceClaim>>> ListClaims(kube::Client& client) {
+  auto claims = ListAll<dra::ResourceClaim>(client, kResourceClaims, &dra::ReadResourceClaim);
+  if (!claims.ok() && claims.status().code() == Code::kNotFound) {
+    return std::vector<std::shared_ptr<const dra::ResourceClaim>>();
+  }
+  return claims;
 }
 
 Result<std::vector<std::shared_ptr<const cluster::NodePool>>> ListPools(kube::Client& client) {

@@ -12,10 +12,14 @@
 #include "base/status.h"
 #include "cluster/context.h"
 #include "cluster/objects.h"
+#include "dra/objects.h"
 #include "kube/client.h"
 #include "scheduling/plugin.h"
 
 namespace nos::cmd {
+
+inline const kube::Resource kResourceClaims{"resource.k8s.io", "v1", "resourceclaims",
+                                            "ResourceClaim", true};
 
 struct ClusterObjects {
   std::vector<std::shared_ptr<const cluster::Node>> nodes;
@@ -49,6 +53,8 @@ Result<std::vector<std::shared_ptr<const cluster::Node>>> ListNodes(kube::Client
 Result<std::vector<std::shared_ptr<const cluster::Pod>>> ListPods(kube::Client& client);
 // Both kinds of quotas; empty if the API server does not know them.
 Result<std::vector<std::shared_ptr<const cluster::ElasticQuota>>> ListQuotas(kube::Client& client);
+// Empty if the API server does not know the kind.
+Result<std::vector<std::shared_ptr<const dra::ResourceClaim>>> ListClaims(kube::Client& client);
 // By name, from controllers::ReadPoolToReport; empty if the API server does not know the kind.
 Result<std::vector<std::shared_ptr<const cluster::NodePool>>> ListPools(kube::Client& client);
 // The pools of `objects.around`, by name; fields that they leave out are recorded from existing
