@@ -151,7 +151,9 @@ Result<kubelet::ContainerGrant> HostDevices::FilesOf(
     for (const device::DeviceNode& node : found->second) nodes.insert(node.path);
   }
   grant.device_nodes.assign(nodes.begin(), nodes.end());
-  for (const device::DriverFile& mount : device::MountsOf(spec_.driver)) {
+  device::DriverFiles driver = spec_.driver;
+  driver.hook.clear();  // kubelets run none
+  for (const device::DriverFile& mount : device::MountsOf(driver)) {
     grant.mounts.push_back({mount.host_path, mount.container_path, true});
   }
   return grant;

@@ -94,6 +94,22 @@ TEST_F(HostDevicesTest, KubeletGetsNodesThatAreMissingOnTheHost) {
   }
 }
 
+// The toolkit's hook updates a container's cache of libraries, and only CDI runs it.
+TEST_F(HostDevicesTest, KubeletMountsLibrariesWhereLoadersLook) {
+  File("root/usr/bin/nvidia-ctk");
+  const auto a = Place(0, true);
+  HostDevices devices = Make("");
+  std::vector<kubelet::OfferedDevice> offer{{"nvidia.com/mig-1g.5gb", a.uuid}};
+  ASSERT_TRUE(devices.Update(offer, true).ok());
+  const auto grant = devices.FilesOf({a.uuid});
+  ASSERT_TRUE(grant.ok()) << grant.status().message();
+  for (const char* folder : {"/usr/lib64", "/usr/lib/x86_64-linux-gnu"}) {
+    EXPECT_THAT(grant->mounts, Contains(kubelet::ContainerGrant::Mount{
+                                   "/usr/lib64/libcuda.so.550.1",
+                                   std::string(folder) + "/libcuda.so.550.1", true}));
+  }
+}
+
 TEST_F(HostDevicesTest, SpecificationThatIsLostIsWrittenAgain) {
   const auto a = Place(0, true);
   HostDevices devices = Make(root_ / "cdi");
