@@ -181,6 +181,15 @@ TEST_F(ClusterCheck, MissingAndUnreadyDaemons) {
   EXPECT_EQ(VerdictOf("PartitionerReady"), Verdict::kFailed);
 }
 
+TEST_F(ClusterCheck, InstallationThatPartitionsNoGpu) {
+  state_.daemon_sets.items.clear();
+  std::erase_if(state_.deployments.items,
+                [](const auto& one) { return one.name == "nos-gpu-partitioner"; });
+  EXPECT_EQ(VerdictOf("SchedulerReady"), Verdict::kOk);
+  EXPECT_EQ(VerdictOf("PartitionerReady"), Verdict::kNotChecked);
+  EXPECT_EQ(VerdictOf("AgentReady"), Verdict::kNotChecked);
+}
+
 TEST_F(ClusterCheck, NothingIsWrongBeforeAnInstallation) {
   state_.daemon_sets.items.clear();
   state_.deployments.items.clear();
@@ -458,6 +467,18 @@ TEST_F(ClusterCheck, PluginsOfGkeAndNebuly) {
   EXPECT_EQ(ObjectsOf("NebulyPlugin"), std::vector<std::string>{"gpu-2"});
 }
 
+TEST_F(ClusterCheck, OtherProgramsThatShareGpus) {
+  Plugin("hami-device-plugin", "projecthami/hami:v2.8.0", "");
+  Pod("hami-device-plugin", "gpu-1", true);
+  EXPECT_EQ(VerdictOf("DevicePlugin"), Verdict::kFailed);
+  state_.daemon_sets.items.pop_back();
+  state_.pods.items.pop_back();
+  Plugin("nvidia-dra-driver-gpu-kubelet-plugin", "nvcr.io/nvidia/k8s-dra-driver-gpu:v25.8.0", "",
+         "/var/lib/kubelet/plugins_registry");
+  Pod("nvidia-dra-driver-gpu-kubelet-plugin", "gpu-1", true);
+  EXPECT_EQ(VerdictOf("DevicePlugin"), Verdict::kWarning);
+}
+
 TEST_F(ClusterCheck, MonitorsOfGpusWhoseMigModeMayChange) {
   const auto report = [this](int gpu, const std::string& layout) {
     FirstNode().annotations[fmt::format("nos.nebuly.com/status-layout-{}", gpu)] = layout;
@@ -498,6 +519,14 @@ TEST_F(ClusterCheck, GpuOperator) {
           "status": {"state": "notReady"}})");
   EXPECT_EQ(VerdictOf("GpuOperator"), Verdict::kWarning);
   EXPECT_EQ(VerdictOf("MigManager"), Verdict::kFailed);
+  state_.cluster_policies.items.clear();
+  Add(R"({"kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}, "spec": {},
+          "status": {"state": "ready"}})");
+  EXPECT_EQ(VerdictOf("MigManager"), Verdict::kFailed) << "on where the policy does not say";
+  state_.cluster_policies.items.clear();
+  Add(R"({"kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"},
+          "spec": {"migManager": {"enabled": false}}, "status": {"state": "ready"}})");
+  EXPECT_EQ(VerdictOf("MigManager"), Verdict::kOk);
   FirstNode().labels["nvidia.com/mig.config"] = "all-1g.5gb";
   EXPECT_EQ(VerdictOf("MigConfigLabel"), Verdict::kWarning);
 }

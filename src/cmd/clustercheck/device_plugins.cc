@@ -12,16 +12,18 @@
 namespace nos::cmd {
 namespace {
 
-enum class Plugin { kNvidia, kNebuly, kGke, kNone };
+enum class Plugin { kNvidia, kNebuly, kGke, kHami, kNvidiaDra, kNone };
 
-// Device plugins reach the kubelet by sockets in a folder of its directory. Other programs come in
+// Device plugins reach the kubelet by sockets in a folder of its directory, and drivers of
+// ResourceClaims in another. Other programs come in
 // the image of NVIDIA's plugin too: GPU feature discovery, the MPS control daemon, the config
 // manager. Source: NVIDIA/gpu-operator, assets.
 bool Registers(const WorkloadFacts& workload) {
   return std::ranges::any_of(workload.containers, [](const ContainerFacts& container) {
     return std::ranges::any_of(container.host_folders, [](std::string_view folder) {
       while (folder.ends_with('/')) folder.remove_suffix(1);
-      return folder.ends_with("/device-plugins") || folder.ends_with("/kubelet");
+      return folder.ends_with("/device-plugins") || folder.ends_with("/plugins_registry") ||
+             folder.ends_with("/kubelet");
     });
   });
 }
@@ -32,6 +34,10 @@ Plugin PluginOf(const WorkloadFacts& workload) {
   if (workload.HasImage("nvidia-gpu-device-plugin") ||
       workload.name.starts_with("nvidia-gpu-device-plugin")) {
     return Plugin::kGke;
+  }
+  if (workload.HasImage("k8s-dra-driver")) return Plugin::kNvidiaDra;
+  if (workload.HasImage("projecthami/") || workload.name.starts_with("hami-device-plugin")) {
+    return Plugin::kHami;
   }
   if (workload.HasImage("k8s-device-plugin") || workload.name.starts_with("nvidia-device-plugin")) {
     return Plugin::kNvidia;
@@ -84,7 +90,24 @@ void CheckBuiltin(const std::vector<Found>& plugins, Findings& findings) {
                                 "GPUs",
                                 name),
                     "create the node pool with the label "
-                    "gke-no-default-nvidia-gpu-device-plugin=true",
+                    "gke-no-default-nvidia-gpu-device-plugin=true and "
+                    "gpu-driver-version=disabled (docs/platforms.md)",
+                    NodesOf(found));
+    } else if (found.plugin == Plugin::kHami) {
+      findings.Fail(
+          "DevicePlugin",
+          fmt::format("HAMi's device plugin {} runs on labelled nodes and shares the same "
+                      "GPUs",
+                      name),
+          "kubectl label node NODE gpu-, or another label that its nodeSelector wants",
+          NodesOf(found));
+    } else if (found.plugin == Plugin::kNvidiaDra) {
+      findings.Warn("DevicePlugin",
+                    fmt::format("NVIDIA's driver for ResourceClaims {} runs on labelled nodes: it "
+                                "may give away the same GPUs",
+                                name),
+                    "keep its kubelet plugin off these nodes by its affinity, or switch off its "
+                    "GPUs (gpus.enabled=false)",
                     NodesOf(found));
     } else if (strategy == "none") {
       findings.Warn("DevicePlugin",
@@ -104,7 +127,8 @@ void CheckBuiltin(const std::vector<Found>& plugins, Findings& findings) {
           NodesOf(found));
     }
   }
-  if (!competes) findings.Ok("DevicePlugin", "no other device plugin runs on labelled nodes");
+  if (competes) return;
+  findings.Ok("DevicePlugin", "no device plugin of NVIDIA, GKE or HAMi runs on labelled nodes");
 }
 
 // NVIDIA's plugin offers what the agent partitions.
@@ -156,9 +180,18 @@ void CheckNebuly(const Snapshot& snapshot, const std::vector<Found>& plugins, Fi
                      "Nebuly's device plugin runs on every node labelled mps");
 }
 
+// The operator takes a part as on if its policy does not say. Source: NVIDIA/gpu-operator,
+// api/nvidia/v1/clusterpolicy_types.go, IsEnabled.
 bool Enabled(const Json& policy, std::string_view part) {
   const Json* enabled = Find(policy, "spec", part, "enabled");
-  return enabled != nullptr && enabled->is_bool() && enabled->get_bool();
+  return enabled == nullptr || !enabled->is_bool() || enabled->get_bool();
+}
+
+// The default differs between versions.
+std::string_view CdiText(const Json& policy) {
+  const Json* enabled = Find(policy, "spec", "cdi", "enabled");
+  if (enabled == nullptr || !enabled->is_bool()) return "as its version has it";
+  return enabled->get_bool() ? "on" : "off";
 }
 
 void CheckPolicy(const Snapshot& snapshot, Findings& findings) {
@@ -174,7 +207,7 @@ void CheckPolicy(const Snapshot& snapshot, Findings& findings) {
     const std::string state(FindString(policy, "status", "state"));
     const std::string parts =
         fmt::format("device plugin {}, CDI {}", Enabled(policy, "devicePlugin") ? "on" : "off",
-                    Enabled(policy, "cdi") ? "on" : "off");
+                    CdiText(policy));
     if (state == "ready") {
       findings.Ok("GpuOperator", fmt::format("ClusterPolicy {} is ready: {}", name, parts));
     } else {

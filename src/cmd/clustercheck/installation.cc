@@ -89,6 +89,12 @@ void CheckDaemon(const Snapshot& snapshot, const Daemon& daemon, Findings& findi
     return findings.NotChecked(code,
                                fmt::format("the {} is not installed{}", daemon.command, where));
   }
+  const auto runs = [&](std::string_view command) { return !snapshot.Running(command).empty(); };
+  if (!runs("partitioner") && !runs("agent") && (runs("scheduler") || runs("operator"))) {
+    return findings.NotChecked(
+        code,
+        fmt::format("neither partitioner nor agent is installed{}: nos partitions no GPU", where));
+  }
   if (running.empty()) {
     const std::string missing = fmt::format("the {} is not installed{}", daemon.command, where);
     constexpr const char* kInstall = "install nos: docs/install.md";
