@@ -106,7 +106,7 @@ covered_pod() {
 expect created covered_pod before
 # The chart's name, in the namespace of the release.
 map=$("$helm" template "$release" "$(dirname "$controlplane")/../deploy/helm/nos" -n "$team" --kube-version 1.34 \
-  -s templates/operator.yaml | sed -n 's|.*compositeNamespacesConfigMap: .*/||p')
+  -s templates/operator.yaml | sed -n 's|.*compositeNamespacesConfigMap: ||p')
 expect created k create configmap "$map" -n "$team" --from-literal=namespaces=",a,$covered,b,"
 belongs() { covered_pod listed | grep -q 'belongs to a CompositeElasticQuota'; }
 within 60 belongs

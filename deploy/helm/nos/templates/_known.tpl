@@ -1,10 +1,11 @@
 {{- /*
 Refuses values that the chart does not know, by name and with the nearest known one. The schema does
-not refuse them: its errors have no suggestion. files/known-values.yaml has the known names.
+not refuse them: its errors have no suggestion. files/known-values.yaml has the known names. `enabled` belongs to a
+chart that has this one as a dependency on condition.
 */ -}}
 {{- define "nos.checkKnown" -}}
 {{- $known := .Files.Get "files/known-values.yaml" | fromYaml -}}
-{{- $unknown := include "nos.unknown" (dict "values" (omit .Values "global") "known" $known "root" $known "path" "") | trim -}}
+{{- $unknown := include "nos.unknown" (dict "values" (omit .Values "global" "enabled") "known" $known "root" $known "path" "") | trim -}}
 {{- if $unknown -}}
 {{- fail (print "\n" $unknown) -}}
 {{- end -}}
