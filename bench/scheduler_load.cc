@@ -9,11 +9,12 @@
 // WORKLOAD: plain, slices (a MIG slice each), claims (a ResourceClaim each, for a MIG slice of the
 // smallest profile; GPUs as NVIDIA's driver publishes them), claims3 (the same with three profiles
 // in turn), claims-full and claims3-full (the same while a pod on each node has 39 of the node's 56
-// compute slices), spread (by host and zone), anti (one pod of an app per node), partition (a MIG
-// slice each, on GPUs without instances; this program plays the agents, which create them at once).
-// Prints the time from the scheduler's start until the watch has shown every pod bound, the
-// resulting pods per second, and the time from the first binding to the last, which excludes the
-// work before it.
+// compute slices), template-claims (the same as claims, by a ResourceClaimTemplate; this program
+// plays the controller that makes the claims), spread (by host and zone), anti (one pod of an app
+// per node), partition (a MIG slice each, on GPUs without instances; this program plays the agents,
+// which create them at once). Prints the time from the scheduler's start until the watch has shown
+// every pod bound, the resulting pods per second, and the time from the first binding to the last,
+// which excludes the work before it.
 //
 // SCHEDULER_NAME nobody: no scheduler runs; this program itself binds every pod, to one node after
 // the other and on 32 threads, which measures the API server's throughput without any decision.
@@ -29,6 +30,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -57,6 +59,8 @@ constexpr const char* kProfiles[] = {"1g.10gb", "2g.20gb", "3g.40gb"};
 constexpr const char* kNobody = "nobody";  // scheduler name for runs without a scheduler
 const kube::Resource kClasses{"resource.k8s.io", "v1", "deviceclasses", "DeviceClass", false};
 const kube::Resource kSlices{"resource.k8s.io", "v1", "resourceslices", "ResourceSlice", false};
+const kube::Resource kTemplates{"resource.k8s.io", "v1", "resourceclaimtemplates",
+                                "ResourceClaimTemplate", true};
 const kube::Resource kClaims{"resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", true};
 constexpr const char* kStatusLayout = "nos.nebuly.com/status-layout-";
 
@@ -64,6 +68,7 @@ std::string NodeName(int i) { return fmt::format("load-{:05}", i); }
 std::string PodName(int i) { return fmt::format("pod-{:05}", i); }
 
 bool Claims(const std::string& workload) { return workload.find("claims") != std::string::npos; }
+bool ByTemplate(const std::string& workload) { return workload.starts_with("template"); }
 bool IsFull(const std::string& workload) { return workload.ends_with("-full"); }
 
 std::string ClaimName(int i) { return fmt::format("claim-{:05}", i); }
@@ -125,7 +130,9 @@ Json PodOf(int i, const std::string& workload, const std::string& scheduler) {
       {"schedulerName", scheduler},
       {"containers", JsonArray{{{"name", "main"}, {"image", "app:1"}, {"resources", resources}}}}};
   if (Claims(workload)) {
-    spec["resourceClaims"] = JsonArray{{{"name", "gpu"}, {"resourceClaimName", ClaimName(i)}}};
+    spec["resourceClaims"] = JsonArray{
+        ByTemplate(workload) ? Json{{"name", "gpu"}, {"resourceClaimTemplateName", "slice"}}
+                             : Json{{"name", "gpu"}, {"resourceClaimName", ClaimName(i)}}};
   }
   const Json same = {{"matchLabels", {{"app", app}}}};
   if (workload == "spread") {
@@ -404,15 +411,60 @@ class Binders {
   std::vector<std::jthread> threads_;  // last: they use the others
 };
 
+Status CreateClaims(kube::Client& client, int pods, const std::string& workload) {
+  std::vector<Json> claims;
+  for (int i = 0; i < pods; ++i) claims.push_back(ClaimOf(i, workload));
+  return CreateAll(client, kClaims, claims);
+}
+
+// As kube-controller-manager does for the pods, which exist.
+Status CreateClaimsByTemplate(kube::Client& client, const std::string& workload) {
+  Json claim = ClaimOf(0, workload);
+  const Json spec = {{"spec", *Find(claim, "spec")}};
+  NOS_RETURN_IF_ERROR(client
+                          .Create(kTemplates, kNamespace,
+                                  {{"apiVersion", "resource.k8s.io/v1"},
+                                   {"kind", "ResourceClaimTemplate"},
+                                   {"metadata", {{"namespace", kNamespace}, {"name", "slice"}}},
+                                   {"spec", spec}})
+                          .status());
+  NOS_ASSIGN(const auto pods, client.List(kube::kPods, kNamespace, {}));
+  std::vector<Json> claims;
+  std::vector<kube::NamedPatch> statuses;
+  for (const Json& pod : pods.items) {
+    const std::string name(FindString(pod, "metadata", "name"));
+    int i = 0;
+    if (std::sscanf(name.c_str(), "pod-%d", &i) != 1) continue;  // of FillNodes
+    claim = ClaimOf(i, workload);
+    JsonObject& metadata = MakeObject(claim, "metadata");
+    metadata["annotations"] = {{"resource.kubernetes.io/pod-claim-name", "gpu"}};
+    metadata["ownerReferences"] = JsonArray{{{"apiVersion", "v1"},
+                                             {"kind", "Pod"},
+                                             {"name", name},
+                                             {"uid", FindString(pod, "metadata", "uid")},
+                                             {"controller", true},
+                                             {"blockOwnerDeletion", true}}};
+    claims.push_back(claim);
+    const Json made = {{"name", "gpu"}, {"resourceClaimName", ClaimName(i)}};
+    statuses.push_back(
+        {kNamespace, name, {{"status", {{"resourceClaimStatuses", JsonArray{made}}}}}});
+  }
+  NOS_RETURN_IF_ERROR(CreateAll(client, kClaims, claims));
+  for (const auto& patched :
+       client.PatchAll(kube::kPods, kube::PatchType::kMerge, statuses, "status")) {
+    NOS_RETURN_IF_ERROR(patched.status());
+  }
+  return Status::Ok();
+}
+
 Status MeasureThroughput(kube::Client& client, const std::string& scheduler, int nodes, int pods,
                          const std::string& workload) {
   std::vector<Json> objects;
   for (int i = 0; i < pods; ++i) objects.push_back(PodOf(i, workload, scheduler));
   NOS_RETURN_IF_ERROR(CreateAll(client, kube::kPods, objects));
   if (Claims(workload)) {
-    std::vector<Json> claims;
-    for (int i = 0; i < pods; ++i) claims.push_back(ClaimOf(i, workload));
-    NOS_RETURN_IF_ERROR(CreateAll(client, kClaims, claims));
+    NOS_RETURN_IF_ERROR(ByTemplate(workload) ? CreateClaimsByTemplate(client, workload)
+                                             : CreateClaims(client, pods, workload));
   }
   Watched watched;
   Agents agents(watched.bell());
