@@ -62,6 +62,9 @@ class DeviceIndex {
   // The snapshot that the claims belong to; it must outlive the index, or be null.
   void SetBase(const cluster::ClusterSnapshot* base) { base_ = base; }
   bool IsBase(const cluster::ClusterSnapshot& snapshot) const { return base_ == &snapshot; }
+  // To be called after a node of the base came, left, or changed its labels: it may use other
+  // devices than before.
+  void OnNodes() { most_.clear(); }
 
   // Nodes for which decisions may differ after a change.
   struct Affected {
@@ -111,8 +114,8 @@ class DeviceIndex {
   const Claim& FindClaim(const std::string& key) const;
 
   // The most that a claim without an allocation may count for (device_counts.h): by the largest of
-  // all devices that can serve each request, in use or not. Remembered until slices or classes
-  // change. The claim may be one that the index does not have.
+  // all devices that can serve each request, in use or not. Remembered until slices, classes or
+  // nodes change. The claim may be one that the index does not have.
   const DeviceCounts& MostOf(const ResourceClaim& claim, const FindClass& find_class);
 
   // Does what the first Allocate of such claims on the node would do besides choosing devices: puts

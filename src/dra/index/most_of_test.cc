@@ -56,15 +56,16 @@ class MostOfTest : public ::testing::Test {
     ResourceClaim claim;
     claim.requests = {request};
     claim.spec = Name("spec " + std::to_string(specs_++));
-    return index_.MostOf(claim, [](const std::string& name) {
-      auto found = std::make_shared<DeviceClass>();
-      found->name = name;
-      return found;
-    });
+    return index_.MostOf(claim, any_);
   }
 
   cluster::ClusterSnapshot snapshot_;
   DeviceIndex index_{Features::Of(37), std::make_shared<const CelExpressions>()};
+  const FindClass any_ = [](const std::string& name) {
+    auto found = std::make_shared<DeviceClass>();
+    found->name = name;
+    return found;
+  };
   int specs_ = 0;
 };
 
@@ -106,18 +107,27 @@ TEST_F(MostOfTest, AdminsAndSharesCountLess) {
               ElementsAre(Pair(kClass, 1), Pair("nos.nebuly.com/gpu-memory", 20)));
 }
 
+// The API server may show slices and claims before nodes.
+TEST_F(MostOfTest, FollowsNodes) {
+  ResourceClaim claim;
+  claim.requests = {{"r", Asks("type == 'gpu'"), {}}};
+  claim.spec = Name("spec");
+  const auto node = snapshot_.Find("n")->node;
+  snapshot_.RemoveNode("n");
+  index_.OnNodes();
+  EXPECT_THAT(index_.MostOf(claim, any_), ElementsAre(Pair(kClass, 1)));
+  snapshot_.SetNode(node);
+  index_.OnNodes();
+  EXPECT_THAT(index_.MostOf(claim, any_), ElementsAre(Pair(kClass, 1), Pair("nvidia.com/gpu", 1)));
+}
+
 TEST_F(MostOfTest, FollowsSlices) {
   ResourceClaim claim;
   claim.requests = {{"r", Asks("type == 'mig'"), {}}};
   claim.spec = Name("spec");
-  const FindClass any = [](const std::string& name) {
-    auto found = std::make_shared<DeviceClass>();
-    found->name = name;
-    return found;
-  };
-  EXPECT_EQ(index_.MostOf(claim, any).count("nvidia.com/mig-3g.40gb"), 1U);
+  EXPECT_EQ(index_.MostOf(claim, any_).count("nvidia.com/mig-3g.40gb"), 1U);
   SetSlice({DeviceOf("gpu-0-mig-1g10gb-19-6", "mig", "1g.10gb")});
-  EXPECT_THAT(index_.MostOf(claim, any),
+  EXPECT_THAT(index_.MostOf(claim, any_),
               ElementsAre(Pair(kClass, 1), Pair("nvidia.com/mig-1g.10gb", 1)));
 }
 

@@ -138,6 +138,42 @@ TEST_F(ClaimChargesTest, ClaimCountsWhenItIsSeen) {
   EXPECT_EQ(Used("a"), 2);
 }
 
+// A claim for all devices of a node counts for those of the largest node, also if it was asked for
+// before that node was there or had its labels.
+TEST_F(ClaimChargesTest, ClaimCountsForDevicesOfNodesThatComeLater) {
+  Quota("a", 3, 3);
+  const auto slice = [](const std::string& name, const std::string& nodes) {
+    return Read<dra::ResourceSlice>(
+        R"({"metadata": {"name": ")" + name + R"("}, "spec": {"driver": "d.io", )" + nodes +
+            R"(, "pool": {"name": ")" + name + R"(", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "d0"}, {"name": "d1"}, {"name": "d2"}, {"name": "d3"}]}})",
+        dra::ReadResourceSlice);
+  };
+  engine_.ChangeContext([&](ClusterContext& around) {
+    around.device_slices.Set("n", nullptr);
+    around.device_slices.Set("m", slice("m", R"("nodeName": "m")"));
+    around.device_slices.Set("net", slice("net", R"("nodeSelector": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "net", "operator": "Exists"}]}]})"));
+    around.device_claims.Set(
+        "a/all",
+        Read<dra::ResourceClaim>(
+            R"({"metadata": {"namespace": "a", "name": "all", "uid": "all"}, "spec": {"devices": {
+            "requests": [{"name": "r", "exactly": {"deviceClassName": "d",
+            "allocationMode": "All"}}]}}})",
+            dra::ReadResourceClaim));
+  });
+  const Pod pod = User("a", "p", "all");
+  EXPECT_TRUE(Admits(pod)) << "no node has such a device";
+  engine_.SetNode(std::make_shared<const cluster::Node>(NodeOf("n", {}, {{"net", ""}})));
+  EXPECT_FALSE(Admits(pod));
+  engine_.SetNode(std::make_shared<const cluster::Node>(NodeOf("n")));
+  EXPECT_TRUE(Admits(pod));
+  engine_.SetNode(std::make_shared<const cluster::Node>(NodeOf("m")));
+  EXPECT_FALSE(Admits(pod));
+  engine_.RemoveNode("m");
+  EXPECT_TRUE(Admits(pod));
+}
+
 // Pods that wait for their node share the claim, too.
 TEST_F(ClaimChargesTest, NominatedPodsThatShareAClaimCountOnce) {
   Quota("a", 4, 4);

@@ -77,8 +77,10 @@ bool ClusterCache::SetNode(std::shared_ptr<const cluster::Node> node) {
     const bool alike = SameToOthers(*before->node, *node);
     const bool same_gpus = quota::GpuWorthOf(before->node.get(), charges_.rules()) ==
                            quota::GpuWorthOf(node.get(), charges_.rules());
+    const bool same_labels = before->node->meta.labels == node->meta.labels;
     if (!HasSameImages(*before->node, *node)) tables_.NoteImages();
     snapshot_.SetNode(std::move(node));
+    if (devices_ != nullptr && !same_labels) devices_->OnNodes();
     if (!same_gpus) {
       for (const Pod& pod : snapshot_.Find(name)->pods) Count(pod, name);
     }
@@ -90,6 +92,7 @@ bool ClusterCache::SetNode(std::shared_ptr<const cluster::Node> node) {
     return !same_gpus;
   }
   snapshot_.SetNode(std::move(node));
+  if (devices_ != nullptr) devices_->OnNodes();
   tables_.Forget();
   const auto homeless = homeless_.extract(name);
   if (homeless.empty()) return true;
@@ -110,6 +113,7 @@ bool ClusterCache::RemoveNode(const std::string& name) {
   const std::vector<Pod> pods(info->pods.begin(), info->pods.end());
   for (const Pod& pod : pods) homeless_[name].insert(pod->Key());
   snapshot_.RemoveNode(name);
+  if (devices_ != nullptr) devices_->OnNodes();
   for (const Pod& pod : pods) Count(pod, name);
   tables_.Forget();
   ++openings_;
