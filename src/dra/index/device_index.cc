@@ -96,7 +96,8 @@ const std::string& NodeOf(const Allocation& allocation) {
   const cluster::NodeSelectorTerm& term = allocation.node_selector->front();
   if (term.match_fields.size() != 1) return none;
   const cluster::SelectorRequirement& field = term.match_fields.front();
-  const bool names_one = field.key == "metadata.name" && field.values.size() == 1;
+  const bool names_one =
+      field.key == "metadata.name" && field.op == "In" && field.values.size() == 1;
   return names_one ? field.values.front() : none;
 }
 

@@ -228,6 +228,9 @@ TEST(NodeOfAllocationTest, NamesTheOnlyNode) {
   EXPECT_EQ(NodeOf(allocation), "n");
   allocation.node_selector = {term, term};
   EXPECT_EQ(NodeOf(allocation), "");
+  term.match_fields = {{"metadata.name", "NotIn", {"n"}}};
+  allocation.node_selector = {term};
+  EXPECT_EQ(NodeOf(allocation), "") << "all nodes but this one";
 }
 
 }  // namespace
