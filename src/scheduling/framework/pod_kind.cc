@@ -53,7 +53,8 @@ std::string KindBesideClaims(const Pod& pod) {
   Writer key;
   key.All(pod.meta.ns, pod.meta.labels, pod.meta.owners, pod.node_name, pod.node_selector,
           pod.node_affinity, pod.pod_affinity, pod.pod_anti_affinity, pod.spread, pod.tolerations,
-          pod.containers, pod.init_containers, pod.overhead, pod.requests, pod.limits, pod.volumes);
+          pod.containers, pod.init_containers, pod.overhead, pod.requests, pod.limits, pod.volumes,
+          !pod.extended_claim.empty());
   // The claims of ephemeral volumes are named after the pod.
   const bool own_claims = std::ranges::any_of(pod.volumes, [](const cluster::Volume& volume) {
     return volume.kind == cluster::Volume::Kind::kEphemeral;

@@ -106,6 +106,17 @@ Verdict NotOnNode() {
   return Verdict::Unresolvable(codes::kDevicesElsewhere, "resourceclaim not available on the node");
 }
 
+// `open`: the claims to be allocated on the node. The kubelet would wait for the claim that the
+// status names, and the name cannot be removed.
+Verdict VerdictOnNamedClaim(const Pod& pod, const OpenClaims* open) {
+  if (pod.extended_claim.empty() || (open != nullptr && open->extended.claim != nullptr)) {
+    return Verdict::Fits();
+  }
+  return Verdict::Unresolvable(
+      codes::kDevicesElsewhere,
+      "the pod's status names a claim for extended resources, which the node offers itself");
+}
+
 Verdict VerdictOf(const dra::AllocationFault& fault) {
   return Verdict::Unresolvable(codes::kDevicesRefused, fault.message);
 }
@@ -253,13 +264,8 @@ Verdict DynamicResources::Filter(const CycleState& state, const Pod& pod,
   }
   if (!wanted->claims.leftover.fits()) return wanted->claims.leftover;
   const auto open = wanted->OpenOn(pod, node);
-  // The kubelet would wait for the claim that the status names, and the name cannot be removed.
-  if (!pod.extended_claim.empty() && (open == nullptr || open->extended.claim == nullptr)) {
-    return Verdict::Unresolvable(
-        codes::kDevicesElsewhere,
-        "the pod's status names a claim for extended resources, which the node offers itself");
-  }
-  if (open == nullptr) return Verdict::Fits();
+  Verdict named = VerdictOnNamedClaim(pod, open.get());
+  if (!named.fits() || open == nullptr) return named;
   if (const auto& fault = open->prepared.fault()) return VerdictOf(*fault);
   return VerdictOf(wanted->Fit(*open, node));
 }
@@ -316,6 +322,8 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
   if (!ReachDevices(wanted.claims, *info->node)) {
     return NotOnNode();
   }
+  const auto open = wanted.OpenOn(pod, *info);
+  if (Verdict named = VerdictOnNamedClaim(pod, open.get()); !named.fits()) return named;
   AssumedClaims assumed;
   for (const auto& claim : wanted.claims.allocated) {
     const std::optional<dra::Allocation>& allocation = claim->allocation;
@@ -324,7 +332,7 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
     const bool unsure = !follows && wanted.index->FindAssumed(claim->Key()) != nullptr;
     assumed.changes.push_back({claim, *allocation, unsure, unsure, follows});
   }
-  if (const auto open = wanted.OpenOn(pod, *info)) {
+  if (open != nullptr) {
     if (const auto& fault = open->prepared.fault()) return VerdictOf(*fault);
     const AllocationOutcome outcome = wanted.Best(*open, *info);
     if (outcome.kind != AllocationOutcome::Kind::kAllocated) return VerdictOf(outcome);
