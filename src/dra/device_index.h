@@ -66,6 +66,11 @@ class DeviceIndex {
   // devices than before.
   void OnNodes() { most_.clear(); }
 
+  // A pod with a node came (1) or left (-1), whether the base has the node or not.
+  void CountPlaced(const cluster::Pod& pod, int change);
+  // True if a pod of the same PodGroup has a node.
+  bool HasPlacedMember(const cluster::Pod& pod) const;
+
   // Nodes for which decisions may differ after a change.
   struct Affected {
     bool all = false;
@@ -152,6 +157,7 @@ class DeviceIndex {
   std::unordered_map<std::string, Held> claims_;
   std::unordered_map<std::string, std::shared_ptr<const ResourceSlice>> slices_;
   std::unordered_map<Name, DeviceCounts> most_;  // by the claim's spec
+  std::unordered_map<std::string, int> placed_members_;  // number of them by "ns/name" of PodGroup
 };
 
 }  // namespace nos::dra

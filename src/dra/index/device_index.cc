@@ -33,6 +33,8 @@ std::vector<const Pod*> OnlyOn(const NodeInfo& node, const NodeInfo* other,
 
 const std::string& NodeOf(const ResourceSlice& slice) { return slice.nodes.node_name; }
 
+std::string GroupKeyOf(const Pod& pod) { return pod.meta.ns + "/" + pod.scheduling_group; }
+
 }  // namespace
 
 std::vector<std::string> ClaimKeysOf(const Pod& pod) {
@@ -191,6 +193,17 @@ DeviceIndex::DeviceIndex(const Features& features,
     : expressions_(std::move(expressions)),
       inventory_(features, *expressions_),
       ranking_(catalogue) {}
+
+void DeviceIndex::CountPlaced(const Pod& pod, int change) {
+  if (pod.scheduling_group.empty()) return;
+  const auto count = placed_members_.try_emplace(GroupKeyOf(pod)).first;
+  count->second += change;
+  if (count->second == 0) placed_members_.erase(count);
+}
+
+bool DeviceIndex::HasPlacedMember(const Pod& pod) const {
+  return placed_members_.contains(GroupKeyOf(pod));
+}
 
 void DeviceIndex::Reset(const cluster::ClusterContext& around) {
   std::vector<std::string> gone;

@@ -127,6 +127,7 @@ void ClusterCache::FollowDevices(std::shared_ptr<dra::DeviceIndex> devices) {
   ChangeContext([](cluster::ClusterContext&) {});
   charges_.SetClaims(WithClaims({}, snapshot_).claims);
   for (const auto& [key, placed] : placed_) {
+    devices_->CountPlaced(*placed.pod, 1);
     if (!placed.pod->claims.empty()) Count(placed.pod, placed.node);
   }
 }
@@ -182,6 +183,7 @@ void ClusterCache::Count(const Pod& pod, const std::string& node) {
 
 void ClusterCache::Bind(const Pod& pod, const std::string& node) {
   Count(pod, node);
+  if (devices_ != nullptr) devices_->CountPlaced(*pod, 1);
   if (!snapshot_.Bind(pod, node).ok()) {
     homeless_[node].insert(pod->Key());
     return;
@@ -193,6 +195,7 @@ void ClusterCache::Unbind(const cluster::Pod& pod, const std::string& node) {
   ++changes_;
   charges_.Remove(pod);
   const Pod held = placed_.at(pod.Key()).pod;
+  if (devices_ != nullptr) devices_->CountPlaced(*held, -1);
   if (snapshot_.Unbind(pod, node).ok()) return Note(node, held, false);
   const auto homeless = homeless_.find(node);
   if (homeless == homeless_.end()) return;

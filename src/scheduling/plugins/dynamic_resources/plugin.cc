@@ -196,6 +196,8 @@ std::variant<Wanted, Verdict> Prepare(const Pod& pod, const cluster::ClusterSnap
 
 // True if a pod of the same PodGroup has a node.
 bool HasPlacedMember(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
+  const auto& index = snapshot.around().devices;
+  if (index != nullptr) return index->HasPlacedMember(pod);
   const auto is_member = [&](const auto& other) {
     return other->meta.ns == pod.meta.ns && other->scheduling_group == pod.scheduling_group;
   };

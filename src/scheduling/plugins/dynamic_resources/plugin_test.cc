@@ -454,6 +454,10 @@ TEST_F(DynamicResourcesTest, GroupKeepsItsDevicesWhileAMemberHasANode) {
   Put(stored);
   EXPECT_TRUE(dra::IsReservedFor(*stored, member));
   EXPECT_TRUE(DynamicResources().PostFilter(member, engine_.snapshot()).empty());
+  engine_.RemoveNode("a");
+  EXPECT_TRUE(DynamicResources().PostFilter(member, engine_.snapshot()).empty())
+      << "the node may be registered again";
+  engine_.SetNode(std::make_shared<const cluster::Node>(NodeOf("a")));
   engine_.Forget(pod.Key());
   EXPECT_EQ(DynamicResources().PostFilter(member, engine_.snapshot()).size(), 1u);
 }
