@@ -51,6 +51,23 @@ class SchedulerDevicesTest : public SchedulerFixture {
   bool IsAllocated(const std::string& name) {
     return nos::Find(Claim(name), "status", "allocation") != nullptr;
   }
+  // Devices of both nodes are to be prepared, and the pods "p" and "q" of a gang wait for that.
+  void WaitingGang() {
+    for (const char* node : {"a", "b"}) {
+      Slice(node, {{"name", "d0"},
+                   {"bindsToNode", true},
+                   {"bindingConditions", JsonArray{"d.io/ready"}},
+                   {"bindingFailureConditions", JsonArray{"d.io/failed"}}});
+    }
+    Group("g", 2);
+    for (const char* name : {"p", "q"}) {
+      Pod(name);
+      ChangePod(name, [](Json& pod) {
+        MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
+      });
+    }
+    Run();
+  }
   // The claim controller of Kubernetes, once the claim's pod has ended.
   void Release(const std::string& name) {
     Json claim = Claim(name);
@@ -157,20 +174,7 @@ TEST_F(SchedulerDevicesTest, PodIsBoundAfterItsDeviceFailed) {
 }
 
 TEST_F(SchedulerDevicesTest, GangIsBoundAfterADeviceOfItFailed) {
-  for (const char* node : {"a", "b"}) {
-    Slice(node, {{"name", "d0"},
-                 {"bindsToNode", true},
-                 {"bindingConditions", JsonArray{"d.io/ready"}},
-                 {"bindingFailureConditions", JsonArray{"d.io/failed"}}});
-  }
-  Group("g", 2);
-  for (const char* name : {"p", "q"}) {
-    Pod(name);
-    ChangePod(name, [](Json& pod) {
-      MakeObject(pod, "metadata", "labels")["scheduling.x-k8s.io/pod-group"] = "g";
-    });
-  }
-  Run();
+  WaitingGang();
   const auto report = [&](const std::string& name, const std::string& condition) {
     Json claim = Claim(name);
     const std::string_view pool = FindString(
@@ -189,6 +193,14 @@ TEST_F(SchedulerDevicesTest, GangIsBoundAfterADeviceOfItFailed) {
   RunInSteps(seconds(60));
   EXPECT_NE(NodeOf("p"), "");
   EXPECT_NE(NodeOf("q"), "");
+}
+
+TEST_F(SchedulerDevicesTest, GangThatBecameIncompleteGivesItsDevicesBack) {
+  WaitingGang();
+  ASSERT_TRUE(IsAllocated("p") && IsAllocated("q"));
+  api_.Remove("pods", "ml/q");
+  RunInSteps(seconds(60));
+  EXPECT_FALSE(IsAllocated("p"));
 }
 
 // The first member takes the only device that serves the second, unless they are tried in another

@@ -85,6 +85,7 @@ std::optional<GangPlacer::Placement> GangPlacer::Place(const Pod& pod, kube::Cli
                               : fmt::format("{}: {}", gang, size.problem);
   Sleep(waiting, {&gang_scheduling_}, now);
   nominations_.Withdraw(waiting, client, now);
+  GiveBackDevices(waiting, client, now);
   ReportRefusal(waiting, why, now);
   return Placement();
 }
@@ -324,8 +325,7 @@ void GangPlacer::RefuseGang(const PendingGang& gang, size_t found,
   }
   const std::string preemption = preemptor_.PreemptForGang(gang, client, now);
   if (!preemption.empty()) why += " preemption: " + preemption;
-  // A waiting gang keeps no devices of an earlier attempt, like a waiting pod.
-  for (const Pod& member : gang.waiting) pods_.PostFilter(member, client, now);
+  GiveBackDevices(gang.waiting, client, now);
   ReportRefusal(gang.waiting, why, now);
 }
 
@@ -333,6 +333,11 @@ void GangPlacer::RefuseGang(const PendingGang& gang, size_t found,
 void GangPlacer::Sleep(const std::vector<Pod>& pods,
                        const std::vector<const scheduling::Plugin*>& by, Time now) {
   for (const Pod& pod : pods) queue_.Refused(pod, by, now);
+}
+
+// A waiting gang keeps no devices of an earlier attempt, like a waiting pod.
+void GangPlacer::GiveBackDevices(const std::vector<Pod>& pods, kube::Client& client, Time now) {
+  for (const Pod& pod : pods) pods_.PostFilter(pod, client, now);
 }
 
 void GangPlacer::ReportRefusal(const std::vector<Pod>& pods, const std::string& why, Time now) {

@@ -94,6 +94,7 @@ class GangPlacer {
                   kube::Client& client, Time now);
   void Sleep(const std::vector<Pod>& pods, const std::vector<const scheduling::Plugin*>& by,
              Time now);
+  void GiveBackDevices(const std::vector<Pod>& pods, kube::Client& client, Time now);
   void ReportRefusal(const std::vector<Pod>& pods, const std::string& why, Time now);
 
   scheduling::Engine& engine_;
