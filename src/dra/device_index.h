@@ -30,6 +30,7 @@
 #include "dra/inventory.h"
 #include "dra/least_loss.h"
 #include "dra/objects.h"
+#include "dra/suspect_devices.h"
 
 namespace nos::dra {
 
@@ -104,6 +105,12 @@ class DeviceIndex {
   const Assumption* FindAssumed(const std::string& key) const;
   // No effect if nothing is assumed.
   void SetDoubtful(const std::string& key);
+  // The devices of the claim were not prepared in time. Until they are released they serve no
+  // further pod, unless the claim says that they are prepared.
+  void SetExpired(const std::string& key);
+  bool IsExpired(const std::string& key) const;
+  SuspectDevices& suspects() { return suspects_; }
+  const SuspectDevices& suspects() const { return suspects_; }
 
   const Features& features() const { return inventory_.features(); }
   // By the classes of the cluster.
@@ -138,7 +145,8 @@ class DeviceIndex {
   struct Held {
     Claim claim;
     std::optional<Assumption> assumed;
-    bool is_new = false;  // the watch has not shown it yet
+    bool is_new = false;   // the watch has not shown it yet
+    bool expired = false;  // see SetExpired
     // In the inventory.
     const Allocation* allocation() const {
       const std::optional<Allocation>& stored = claim->allocation;
@@ -157,6 +165,7 @@ class DeviceIndex {
   std::unordered_map<std::string, Held> claims_;
   std::unordered_map<std::string, std::shared_ptr<const ResourceSlice>> slices_;
   std::unordered_map<Name, DeviceCounts> most_;  // by the claim's spec
+  SuspectDevices suspects_;
   std::unordered_map<std::string, int> placed_members_;  // number of them by "ns/name" of PodGroup
 };
 

@@ -285,6 +285,7 @@ DeviceIndex::Affected DeviceIndex::SetClaim(const std::string& key, const Claim&
     const Allocation* has = claim == nullptr ? nullptr : next.allocation();
     const bool same =
         !successor && !created && had != nullptr && has != nullptr && had->devices == has->devices;
+    next.expired = before.expired && same;
     if (had != nullptr && !same) {
       inventory_.Release(before.claim->uid);
       add(*had);
@@ -314,6 +315,7 @@ void DeviceIndex::Assume(const std::string& key, const Allocation& allocation,
   Held& held = claims_.at(key);
   inventory_.Allocate(held.claim->uid, allocation);
   held.assumed = {allocation, pod_uid, gang, false};
+  held.expired = false;
 }
 
 void DeviceIndex::AssumeNew(const Claim& claim, const Allocation& allocation,
@@ -342,6 +344,16 @@ void DeviceIndex::SetDoubtful(const std::string& key) {
   if (found == claims_.end()) return;
   std::optional<Assumption>& assumed = found->second.assumed;
   if (assumed) assumed->doubtful = true;
+}
+
+void DeviceIndex::SetExpired(const std::string& key) {
+  const auto found = claims_.find(key);
+  if (found != claims_.end()) found->second.expired = true;
+}
+
+bool DeviceIndex::IsExpired(const std::string& key) const {
+  const auto found = claims_.find(key);
+  return found != claims_.end() && found->second.expired;
 }
 
 const DeviceIndex::Claim& DeviceIndex::FindClaim(const std::string& key) const {

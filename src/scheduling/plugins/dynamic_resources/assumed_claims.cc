@@ -69,16 +69,22 @@ Progress Failed(std::string message) {
 // Binding conditions of one claim.
 Progress CheckConditions(const ResourceClaim& claim, const dra::Allocation& allocation) {
   if (auto failure = FailureOf(claim, allocation)) return Failed(*std::move(failure));
-  Progress progress;
-  for (const dra::AllocatedDevice& device : allocation.devices) {
-    for (const std::string& type : device.binding_conditions) {
-      if (IsTrue(claim, device, type)) continue;
-      progress = {Progress::Kind::kWaits, codes::kWaitsForDevices,
-                  fmt::format("device \"{}\" of resourceclaim \"{}\": condition {} is not true yet",
-                              device.device.str(), claim.Key(), type)};
-    }
-  }
-  return progress;
+  auto missing = MissingOf(claim, allocation);
+  if (!missing) return {};
+  return {Progress::Kind::kWaits, codes::kWaitsForDevices, *std::move(missing)};
+}
+
+// The driver's time begins when the allocation is stored.
+Time BeginOf(const ResourceClaim& claim, Time now) {
+  if (!claim.allocation) return now;
+  return std::min(claim.allocation->time.value_or(now), now);
+}
+
+const std::string* FindThatIs(const ResourceClaim& claim, const dra::AllocatedDevice& device,
+                              const std::vector<std::string>& types, bool is) {
+  const auto found = std::ranges::find_if(
+      types, [&](const std::string& type) { return IsTrue(claim, device, type) == is; });
+  return found == types.end() ? nullptr : &*found;
 }
 
 codec::ApiRequest CreateWrite(const ResourceClaim& claim, const cluster::Pod& pod) {
@@ -227,6 +233,7 @@ Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
   }
   Progress waits = FollowGang(assumed, pod, around);
   if (waits.kind != Progress::Kind::kReady) return waits;
+  Time begin = now;
   for (const AssumedClaims::Change& change : assumed.changes) {
     if (!HasConditions(change.allocation)) continue;
     const ResourceClaim* claim = around.device_claims.Find(change.claim->Key());
@@ -240,10 +247,12 @@ Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
     }
     Progress progress = CheckConditions(*claim, change.allocation);
     if (progress.kind == Progress::Kind::kFailed) return progress;
-    if (progress.kind == Progress::Kind::kWaits) waits = std::move(progress);
+    if (progress.kind != Progress::Kind::kWaits) continue;
+    waits = std::move(progress);
+    begin = std::min(begin, BeginOf(*claim, now));
   }
   if (waits.kind == Progress::Kind::kReady) return waits;
-  if (!assumed.until) assumed.until = now + patience;
+  if (!assumed.until) assumed.until = begin + patience;
   if (now >= *assumed.until) {
     return {Progress::Kind::kFailed, codes::kDeviceBindingTimeout,
             fmt::format("{}, after {} s", waits.message,
@@ -278,13 +287,34 @@ std::vector<codec::ApiRequest> DeleteWrites(const ResourceClaim& claim) {
 std::optional<std::string> FailureOf(const ResourceClaim& claim,
                                      const dra::Allocation& allocation) {
   for (const dra::AllocatedDevice& device : allocation.devices) {
-    for (const std::string& type : device.binding_failure_conditions) {
-      if (!IsTrue(claim, device, type)) continue;
-      return fmt::format("device \"{}\" of resourceclaim \"{}\": condition {} is true",
-                         device.device.str(), claim.Key(), type);
-    }
+    const std::string* type = FindThatIs(claim, device, device.binding_failure_conditions, true);
+    if (type == nullptr) continue;
+    return fmt::format("device \"{}\" of resourceclaim \"{}\": condition {} is true",
+                       device.device.str(), claim.Key(), *type);
   }
   return std::nullopt;
+}
+
+std::optional<std::string> MissingOf(const ResourceClaim& claim,
+                                     const dra::Allocation& allocation) {
+  for (const dra::AllocatedDevice& device : allocation.devices) {
+    const std::string* type = FindThatIs(claim, device, device.binding_conditions, false);
+    if (type == nullptr) continue;
+    return fmt::format("device \"{}\" of resourceclaim \"{}\": condition {} is not true yet",
+                       device.device.str(), claim.Key(), *type);
+  }
+  return std::nullopt;
+}
+
+std::vector<dra::DeviceId> UnpreparedOf(const ResourceClaim& claim,
+                                        const dra::Allocation& allocation, bool missing) {
+  std::vector<dra::DeviceId> devices;
+  for (const dra::AllocatedDevice& device : allocation.devices) {
+    const auto& types = missing ? device.binding_conditions : device.binding_failure_conditions;
+    if (FindThatIs(claim, device, types, !missing) != nullptr)
+      devices.push_back(dra::DeviceId::Of(device));
+  }
+  return devices;
 }
 
 codec::ApiRequest ReleaseWrite(const ResourceClaim& claim, const cluster::Pod& pod) {

@@ -51,6 +51,14 @@ codec::ApiRequest StatusWrite(const dra::ResourceClaim& claim, const std::string
 std::optional<std::string> FailureOf(const dra::ResourceClaim& claim,
                                      const dra::Allocation& allocation);
 
+// Why the devices of the allocation are not prepared yet: a binding condition is not true. nullopt:
+// all are.
+std::optional<std::string> MissingOf(const dra::ResourceClaim& claim,
+                                     const dra::Allocation& allocation);
+// The devices of which FailureOf or MissingOf (`missing`) is true.
+std::vector<dra::DeviceId> UnpreparedOf(const dra::ResourceClaim& claim,
+                                        const dra::Allocation& allocation, bool missing);
+
 // Removes the pod from the users of a claim.
 codec::ApiRequest ReleaseWrite(const dra::ResourceClaim& claim, const cluster::Pod& pod);
 

@@ -23,6 +23,9 @@ using cluster::Pod;
 using dra::AllocationOutcome;
 using dra::DeviceIndex;
 
+// Devices that could not be prepared are tried last for so long.
+constexpr Duration kSuspected = std::chrono::minutes(10);
+
 // An index of a snapshot that has none.
 struct OwnIndex {
   explicit OwnIndex(const cluster::ClusterSnapshot& snapshot)
@@ -54,6 +57,7 @@ struct Wanted {
   // With claims for extended resources, by which of `claims.extended` a node does not offer.
   using OpenByMissing = std::map<std::vector<bool>, std::shared_ptr<const OpenClaims>>;
   std::shared_ptr<OpenByMissing> open_by_missing = std::make_shared<OpenByMissing>();
+  std::set<dra::DeviceId> suspects = {};  // to be tried last
 
   bool MayAllocate() const { return open != nullptr || !claims.extended.empty(); }
   // The claims to be allocated on this node; null: none.
@@ -78,10 +82,22 @@ struct Wanted {
   }
   // The devices that the open claims would get. REQUIRES: Fit has found some.
   AllocationOutcome Best(const OpenClaims& on_node, const cluster::NodeInfo& node) const {
+    const dra::SuspectsLast last(index->ranking(), suspects);
     dra::AllocationOptions options;
     options.ranking = &index->ranking();
+    if (!suspects.empty()) options.ranking = &last;
     options.first_alternative = index->first_alternative();
     return index->Allocate(on_node.prepared, node, FindClass(), options);
+  }
+  // Number of devices among them that are tried last.
+  int64_t SuspectsIn(const AllocationOutcome& outcome) const {
+    int64_t count = 0;
+    for (const dra::Allocation& allocation : outcome.allocations) {
+      count += std::ranges::count_if(allocation.devices, [&](const auto& device) {
+        return suspects.contains(dra::DeviceId::Of(device));
+      });
+    }
+    return count;
   }
   // Some devices that the open claims could get.
   AllocationOutcome Fit(const OpenClaims& on_node, const cluster::NodeInfo& node) const {
@@ -173,6 +189,32 @@ std::optional<Verdict> AdoptAssumed(const Pod& pod, const DeviceIndex& index,
   return verdict;
 }
 
+// The devices that could not be prepared for the pod or its claims.
+std::set<dra::DeviceId> SuspectsOf(const Pod& pod, const DeviceIndex& index) {
+  if (index.suspects().empty()) return {};
+  std::vector<std::string> owners{pod.meta.uid};
+  for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
+    if (const auto& claim = index.FindClaim(key)) owners.push_back(claim->uid);
+  }
+  return index.suspects().Of(owners);
+}
+
+// After PreBind has failed: keeps the devices from being chosen at once again. A claim for extended
+// resources is made anew, so the pod stands for it.
+void NoteUnprepared(const AssumedClaims& assumed, const Pod& pod, bool timed_out,
+                    const cluster::ClusterContext& around, Time now) {
+  for (const AssumedClaims::Change& change : assumed.changes) {
+    const dra::ResourceClaim* claim = around.device_claims.Find(change.claim->Key());
+    if (claim == nullptr) continue;
+    const auto devices = UnpreparedOf(*claim, change.allocation, timed_out);
+    for (const dra::DeviceId& device : devices) {
+      around.devices->suspects().Add(change.creates() ? pod.meta.uid : claim->uid, device,
+                                     now + kSuspected);
+    }
+    if (timed_out && !devices.empty()) around.devices->SetExpired(claim->Key());
+  }
+}
+
 // The claims that the pod needs, or why no node can serve them.
 std::variant<Wanted, Verdict> Prepare(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
   const cluster::ClusterContext& around = snapshot.around();
@@ -187,7 +229,11 @@ std::variant<Wanted, Verdict> Prepare(const Pod& pod, const cluster::ClusterSnap
     if (!allocation) continue;
     auto failure = FailureOf(*claim, *allocation);
     if (failure) return Verdict::Unresolvable(codes::kDevicesFailed, *std::move(failure));
+    if (!wanted.index->IsExpired(claim->Key())) continue;
+    auto missing = MissingOf(*claim, *allocation);
+    if (missing) return Verdict::Unresolvable(codes::kDeviceBindingTimeout, *std::move(missing));
   }
+  wanted.suspects = SuspectsOf(pod, *wanted.index);
   if (wanted.claims.open.empty()) return wanted;
   wanted.open = wanted.Prepare({});
   if (const auto& fault = wanted.open->prepared.fault()) return VerdictOf(*fault);
@@ -291,7 +337,8 @@ int64_t DynamicResources::Score(const CycleState& state, const Pod& pod,
     (*wanted->orders)[node.node->meta.name] =
         (static_cast<uint64_t>(outcome.loss.free_slots) << 32 | outcome.loss.tie) + 1;
   }
-  return -kMaxScore * outcome.alternatives - std::llround(outcome.loss.gpus * kMaxScore);
+  return -kMaxScore * (outcome.alternatives + wanted->SuspectsIn(outcome)) -
+         std::llround(outcome.loss.gpus * kMaxScore);
 }
 
 int64_t DynamicResources::Normalized(int64_t score, int64_t /*lowest*/, int64_t highest) const {
@@ -395,8 +442,16 @@ Progress DynamicResources::PreBind(const Pod& pod, std::string_view,
                                    CycleState& state) const {
   auto* assumed = state.Get<AssumedClaims>();
   if (assumed == nullptr || assumed->changes.empty()) return {};
-  return CheckClaims(*assumed, pod, snapshot.around(), state.Get<WrittenVersions>(), now,
-                     patience_);
+  const cluster::ClusterContext& around = snapshot.around();
+  Progress progress =
+      CheckClaims(*assumed, pod, around, state.Get<WrittenVersions>(), now, patience_);
+  if (around.devices == nullptr) return progress;
+  around.devices->suspects().Forget(now);
+  if (progress.kind == Progress::Kind::kFailed) {
+    const bool timed_out = progress.code == codes::kDeviceBindingTimeout;
+    NoteUnprepared(*assumed, pod, timed_out, around, now);
+  }
+  return progress;
 }
 
 // Gives devices back that were allocated in an earlier attempt and bind the pod to a node that does
@@ -496,6 +551,11 @@ void AppendClaims(const Pod& pod, const cluster::ClusterContext& around, std::st
   if (around.devices != nullptr && around.devices->first_alternative() > 0) {
     kind += fmt::format("^{}", around.devices->first_alternative());
   }
+  if (around.devices != nullptr) {
+    for (const dra::DeviceId& device : SuspectsOf(pod, *around.devices)) {
+      kind += '~' + device.ToString();
+    }
+  }
   const bool extended = !ExtendedResourcesOf(pod, around).empty();
   if (const auto claim = extended ? FindExtendedClaim(pod, around) : nullptr) {
     kind += '@' + claim->Key() + claim->uid;
@@ -511,6 +571,7 @@ void AppendClaims(const Pod& pod, const cluster::ClusterContext& around, std::st
     kind += ';';
     if (!open && claim != nullptr) kind += claim->resource_version;
     if (foreign) kind += '!';
+    if (around.devices != nullptr && around.devices->IsExpired(key)) kind += '%';
     if (assumed != nullptr) AppendAssumption(*assumed, pod, kind);
   }
 }

@@ -138,6 +138,15 @@ class DynamicResourcesTest : public ::testing::Test {
   Progress PreBind(const Pod& pod, CycleState& state, Time now = kStart) {
     return DynamicResources().PreBind(pod, "a", engine_.snapshot(), now, state);
   }
+  // Devices of both nodes are to be prepared.
+  void PutConditionalSlices() {
+    engine_.ChangeContext([](ClusterContext& around) {
+      const std::string more = R"(, "bindsToNode": true, "bindingConditions": ["d.io/ready"],
+                                   "bindingFailureConditions": ["d.io/failed"])";
+      PutSlice(around, "a", 1, more);
+      PutSlice(around, "b", 2, more);
+    });
+  }
   // The claim as the API server stores it after the writes of PreBind.
   std::shared_ptr<const dra::ResourceClaim> Stored(const std::string& name, const Pod& pod) {
     auto stored = std::make_shared<dra::ResourceClaim>(*ClaimOf(name));
@@ -561,6 +570,92 @@ TEST_F(DynamicResourcesTest, WaitsForBindingConditions) {
   stored->devices[0].conditions.push_back({"d.io/failed", "True", "", ""});
   Put(stored);
   EXPECT_EQ(PreBind(pod, state).code, "DevicesFailed");
+}
+
+// The driver is gone. A pod would be tried with the same devices again and again.
+TEST_F(DynamicResourcesTest, DevicesThatAreNotPreparedInTimeAreGivenBack) {
+  PutConditionalSlices();
+  Put(ClaimOf("c"));
+  const Pod pod = Claiming("p", "c");
+  CycleState state;
+  ASSERT_TRUE(Assume(pod, "a", state).fits());
+  PreBind(pod, state);
+  PreBind(pod, state);
+  auto stored = std::make_shared<dra::ResourceClaim>(*Stored("c", pod));
+  stored->allocation->time = kStart - std::chrono::seconds(100);
+  Put(stored);
+  const Progress waits = PreBind(pod, state);
+  EXPECT_EQ(waits.until, kStart + std::chrono::seconds(500)) << "since it was stored";
+  EXPECT_EQ(PreBind(pod, state, *waits.until).code, codes::kDeviceBindingTimeout);
+  engine_.Unreserve(framework_, pod, "a", state);
+  engine_.Forget(pod.Key());
+  // 1. Other changes of the claim do not help.
+  stored = std::make_shared<dra::ResourceClaim>(*stored);
+  stored->resource_version = "10";
+  Put(stored);
+  const Decision decision = Schedule(pod);
+  EXPECT_EQ(decision.node, nullptr);
+  ASSERT_FALSE(decision.diagnosis.entries.empty());
+  EXPECT_EQ(decision.diagnosis.entries.front().code, codes::kDeviceBindingTimeout);
+  const auto writes = DynamicResources().PostFilter(pod, engine_.snapshot());
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(*Find(writes[0].body, "status", "allocation"), Json(nullptr));
+  // 2. The driver comes back after all.
+  auto ready = std::make_shared<dra::ResourceClaim>(*stored);
+  const dra::AllocatedDevice& device = ready->allocation->devices[0];
+  ready->devices = {
+      {device.driver, device.pool, device.device, "", {{"d.io/ready", "True", "", ""}}}};
+  ready->resource_version = "11";
+  Put(ready);
+  EXPECT_EQ(NodeFor(pod), "a");
+  // 3. The devices are given back.
+  Put(ClaimOf("c"));
+  EXPECT_EQ(NodeFor(pod), "b") << "other devices come first";
+  EXPECT_FALSE(engine_.snapshot().around().devices->IsExpired("x/c"));
+}
+
+TEST_F(DynamicResourcesTest, FailedDevicesAreTriedLast) {
+  PutConditionalSlices();
+  const Pod pod = Claiming("p", "c"), other = Claiming("q", "d");
+  const auto fail = [&](const std::string& node, Time now) {
+    Put(ClaimOf("c"));
+    CycleState state;
+    ASSERT_TRUE(Assume(pod, node, state).fits());
+    auto stored = std::make_shared<dra::ResourceClaim>(*Stored("c", pod));
+    const dra::AllocatedDevice device = stored->allocation->devices[0];
+    stored->devices = {
+        {device.driver, device.pool, device.device, "", {{"d.io/failed", "True", "", ""}}}};
+    PreBind(pod, state, now);
+    PreBind(pod, state, now);
+    Put(stored);
+    EXPECT_EQ(PreBind(pod, state, now).code, codes::kDevicesFailed);
+    engine_.Unreserve(framework_, pod, node, state);
+    engine_.Forget(pod.Key());
+    Put(ClaimOf("c"));
+  };
+  const auto device_on = [&](const Pod& of, const std::string& node) {
+    CycleState state;
+    EXPECT_TRUE(Assume(of, node, state).fits());
+    const auto* assumed =
+        engine_.snapshot().around().devices->FindAssumed("x/" + of.claims.front().claim);
+    const std::string device =
+        assumed == nullptr ? "" : assumed->allocation.devices[0].device.str();
+    engine_.Unreserve(framework_, of, node, state);
+    engine_.Forget(of.Key());
+    return device;
+  };
+  fail("a", kStart);
+  EXPECT_EQ(NodeFor(pod), "b");
+  EXPECT_EQ(device_on(pod, "b"), "d0");
+  fail("b", kStart);
+  EXPECT_EQ(NodeFor(pod), "b");
+  EXPECT_EQ(device_on(pod, "b"), "d1");
+  Put(ClaimOf("d"));
+  EXPECT_EQ(device_on(other, "b"), "d0") << "another pod";
+  // If no other is left, they are tried again.
+  EXPECT_EQ(device_on(pod, "a"), "d0");
+  fail("b", kStart + std::chrono::minutes(10));
+  EXPECT_EQ(device_on(pod, "b"), "d0") << "its failure is forgotten";
 }
 
 // Seed 1539 of the fault simulation: the second attempt ended before its write, and the devices of
