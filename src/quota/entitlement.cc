@@ -14,6 +14,14 @@ Amounts NamedIn(const Amounts& min, const Amounts& charge) {
   return named;
 }
 
+// Cuts both paths off below their lowest common parent. Each keeps at least one member.
+void CutCommonPart(std::vector<Member>& ours, std::vector<Member>& theirs) {
+  while (ours.size() > 1 && theirs.size() > 1 && ours.back() == theirs.back()) {
+    ours.pop_back();
+    theirs.pop_back();
+  }
+}
+
 }  // namespace
 
 Entitlement::Entitlement(Balance balance, Balance settled, Holding claimant, ReclaimRules rules)
@@ -55,6 +63,24 @@ bool Entitlement::MayTake(const Holding& victim) const {
   return victim.over_quota && MayTakeFromOther(victim);
 }
 
+bool Entitlement::IsUnprotected(const Holding& victim) const {
+  if (!claimant_.account || !victim.account || victim.account == claimant_.account) return false;
+  if (victim.is_exempt) return false;
+  bool named = false, too_much = false;
+  for (const auto& [resource, amount] : victim.charge.entries()) {
+    if (amount <= 0) continue;
+    std::vector<Member> theirs = balance_.PathOf(*victim.account, resource);
+    if (theirs.empty()) continue;
+    named = true;
+    const Member innermost = theirs.front();
+    std::vector<Member> ours = balance_.PathOf(*claimant_.account);
+    CutCommonPart(ours, theirs);
+    const auto is_beyond = [&](Member member) { return balance_.IsBeyondMin(member, resource); };
+    too_much |= settled_.IsBeyondMin(innermost, resource) && std::ranges::all_of(theirs, is_beyond);
+  }
+  return !named || (victim.over_quota && too_much);
+}
+
 bool Entitlement::MayTakeFromOther(const Holding& victim) const {
   if (!claimant_.account || !victim.account) return false;
   const bool guaranteed = IsGuaranteed();
@@ -76,10 +102,7 @@ bool Entitlement::MayTakeFromOther(const Holding& victim) const {
     std::vector<Member> ours = path;  // Paths below the lowest common parent.
     std::vector<Member> theirs = balance_.PathOf(*victim.account, asked.first);
     if (theirs.empty()) return false;
-    while (ours.size() > 1 && theirs.size() > 1 && ours.back() == theirs.back()) {
-      ours.pop_back();
-      theirs.pop_back();
-    }
+    CutCommonPart(ours, theirs);
     if (!settled_.IsBeyondMin(theirs.front(), asked.first)) return false;
     const auto too_much = [&](Member member) {
       return guaranteed ? balance_.IsBeyondMin(member, asked.first)

@@ -31,6 +31,10 @@
 // parent's own namespaces form a member beside its children. Levels above the quotas themselves are
 // checked only for the resource that the victim uses.
 //
+// If no such victims make room on any node, a claimant that its min covers may also evict pods of
+// other quotas to which their quotas guarantee nothing, on the node that it gets (MayClear):
+// otherwise pods without requests could keep it off every node by their affinity.
+//
 // The rules are those of the Go implementation of nos, with two additions: it never evicted pods
 // without a quota, so min was no guarantee, and it did not share capacity between the namespaces of
 // a composite quota.
@@ -41,6 +45,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "quota/balance.h"
 
@@ -73,6 +78,13 @@ class Entitlement {
 
   // True if the rules allow this victim, given the victims taken so far.
   bool MayTake(const Holding& victim) const;
+  // True if the claimant is guaranteed and may evict the pod from its own node, whatever the pod
+  // uses there.
+  bool MayClear(const Holding& victim) const { return IsGuaranteed() && IsUnprotected(victim); }
+  // The pod belongs to another quota, which guarantees nothing to it: each resource that the pod
+  // uses is named by no min, or the pod is over quota in a resource of which its quota uses too
+  // much.
+  bool IsUnprotected(const Holding& victim) const;
   void Take(const Holding& victim) { Count(victim, -1); }
   void GiveBack(const Holding& victim) { Count(victim, 1); }
   // Why the quota still refuses the claimant. Absent: the quota admits it.

@@ -161,6 +161,40 @@ TEST_F(ClaimTest, ChecksBothQuotasOnEveryLevelOfTree) {
   EXPECT_FALSE(MayTake(Pod("other", 1), Pod("b", 1))) << "b borrows only from its sibling";
 }
 
+TEST_F(ClaimTest, GuaranteedPodClearsPodsOfOtherQuotasThatNothingProtects) {
+  const auto may_clear = [&](const Holding& claimant, const Holding& victim) {
+    return Entitlement(balance_, claimant, rules_).MayClear(victim);
+  };
+  Holding none = Pod("b", 0), cores = Pod("b", 0, 0, false);
+  none.charge = Of("pods", 1);
+  cores.charge = Of("cpu", 1000);
+  EXPECT_TRUE(may_clear(Pod("a", 10), none));
+  EXPECT_TRUE(may_clear(Pod("a", 10), cores));
+  EXPECT_FALSE(may_clear(Pod("a", 11), none)) << "min does not cover the claimant";
+  none.is_exempt = true;
+  EXPECT_FALSE(may_clear(Pod("a", 10), none));
+  Holding own = Pod("a", 0), free = Pod("d", 0);
+  own.charge = free.charge = Of("pods", 1);
+  EXPECT_FALSE(may_clear(Pod("a", 10), own));
+  EXPECT_FALSE(may_clear(Pod("a", 10), free)) << "MayTake decides";
+  Use("b", 10);
+  EXPECT_FALSE(may_clear(Pod("a", 10), Pod("b", 1)));
+  Use("b", 1);
+  EXPECT_TRUE(may_clear(Pod("a", 10), Pod("b", 1)));
+  EXPECT_FALSE(may_clear(Pod("a", 10), Pod("b", 1, 0, false))) << "covered by b's min";
+}
+
+TEST_F(ClaimTest, ParentProtectsPodsOfItsChildrenFromClearing) {
+  quotas_.clear();
+  Put("org", 20);
+  Put("b", 10, "org/q");
+  Put("a", 5, "org/q");
+  Put("other", 10);
+  Use("b", 12);
+  EXPECT_FALSE(Entitlement(balance_, Pod("other", 1), {}).MayClear(Pod("b", 1)));
+  EXPECT_TRUE(Entitlement(balance_, Pod("a", 1), {}).MayClear(Pod("b", 1)));
+}
+
 TEST_F(ClaimTest, ParentNamespacesCompeteWithChildren) {
   quotas_.clear();
   Put("org", 20);

@@ -14,7 +14,9 @@
 //    the least important, then the youngest. Nodes are visited in the order of their least
 //    important pod whose eviction alone may be enough, until no better plan can come or there are
 //    100 plans.
-// 4. If there is no plan, also evict less important pods of the pod's own quota, on any node, until
+// 4. If there is no plan for a pod that min covers, also evict pods on its node to which their own
+//    quotas guarantee nothing (Entitlement::MayClear), whatever makes them keep the pod away.
+// 5. If there is no plan, also evict less important pods of the pod's own quota, on any node, until
 //    min covers the pod.
 //
 // A plan without victims means that terminating pods free enough.
@@ -96,6 +98,11 @@ class Reclaim final : public EvictionRule {
     EvictionUnit unit = {};
     quota::Holding holding = {};
   };
+  // Pods that may be evicted in the last resort (Entitlement::MayClear).
+  struct Clearing {
+    bool allowed = false;
+    std::set<std::string> here = {};  // keys of the pods on the node given to LookAt
+  };
   struct Taken {
     EvictionUnit unit;
     bool violates;  // a PodDisruptionBudget
@@ -122,7 +129,6 @@ class Reclaim final : public EvictionRule {
   Charges ChargesOfThoseThatMayGo() const;
   std::optional<Place> PlaceOn(const cluster::NodeInfo& node, const cluster::ResourceVector& asked,
                                const Charges& may_go) const;
-  bool MayGoWithoutQuota(const cluster::Pod& pod) const;
   // Best feasible nodes, one for each amount that the pod may be charged.
   std::vector<const cluster::NodeInfo*> NodesThatFit(const Framework& framework,
                                                      const cluster::ClusterSnapshot& snapshot,
@@ -135,6 +141,8 @@ class Reclaim final : public EvictionRule {
                                             const cluster::ClusterSnapshot& snapshot,
                                             Budgets budgets);
   void SpareOwn(const Preemption& found, std::vector<EvictionUnit>& own);
+  // Adds the pods on the nodes that Entitlement::MayClear may allow.
+  void AddThoseToClear(const cluster::ClusterSnapshot& snapshot, Charges& may_go);
   quota::Holding HoldingOf(const EvictionUnit& unit) const;
   bool IsGone(const EvictionUnit& unit) const;
   bool HasExcess(size_t account) const;
@@ -159,9 +167,10 @@ class Reclaim final : public EvictionRule {
   std::map<std::string, Pod> gone_;  // by key
   std::set<std::string> carried_;    // claims that pods of executed plans are charged for
   Pod pod_;
-  std::vector<Group> groups_;                 // pods that may be evicted for the pod
-  std::vector<Place> places_;                 // in visiting order
-  ResourceShortfall lacks_;                   // of the node given to LookAt
+  std::vector<Group> groups_;  // pods that may be evicted for the pod
+  std::vector<Place> places_;  // in visiting order
+  ResourceShortfall lacks_;    // of the node given to LookAt
+  Clearing clearing_;
   std::optional<quota::Entitlement> on_any_;  // the pod's claim on any node; absent before Find
   // Claims of a pod whose charge differs between nodes, keyed by the memory of the nodes' GPUs.
   std::map<quota::GpuWorth, quota::Entitlement> by_worth_;

@@ -111,5 +111,35 @@ TEST_F(SchedulerReclaimTest, ChoosesVictimWithMissingResourceIfYoungestDoesNotHe
   EXPECT_EQ(At("d/p4"), "gone");
   EXPECT_EQ(Count({"d/p0", "d/p7"}, "n"), 2);
 }
+
+// The tenant creates both pods again at once.
+TEST_F(SchedulerReclaimTest, ReclaimsNodeFromPodWithoutRequestsThatRepelsOwner) {
+  NodeWith("n", {{"cpu", "4"}, {"nvidia.com/gpu", "1"}}, {{"kubernetes.io/hostname", "n"}});
+  Quota("owner", {{"nvidia.com/gpu", "1"}});
+  Quota("tenant", {{"nvidia.com/gpu", "0"}});
+  const JsonObject repels{
+      {"affinity",
+       {{"podAntiAffinity",
+         {{"requiredDuringSchedulingIgnoredDuringExecution",
+           JsonArray{{{"topologyKey", "kubernetes.io/hostname"},
+                      {"namespaces", JsonArray{"owner"}},
+                      {"labelSelector", {{"matchLabels", {{"app", "owner"}}}}}}}}}}}}};
+  PodWith("tenant", "borrower", {{"nvidia.com/gpu", "1"}});
+  PodWith("tenant", "repels", {}, 0, {}, repels);
+  LetPodsEndSlowly();
+  Run();
+  ASSERT_EQ(Count({"tenant/borrower", "tenant/repels"}, "n"), 2);
+  PodWith("owner", "q", {{"nvidia.com/gpu", "1"}}, 0, {{"app", "owner"}});
+  Run();
+  EXPECT_EQ(Count({"tenant/borrower", "tenant/repels"}, "ending"), 2) << WhyOf("owner/q");
+  PodWith("tenant", "borrower2", {{"nvidia.com/gpu", "1"}});
+  PodWith("tenant", "repels2", {}, 0, {}, repels);
+  api_.Remove("pods", "tenant/repels");
+  Run();
+  EXPECT_EQ(Count({"tenant/borrower2", "tenant/repels2"}, ""), 2);
+  api_.Remove("pods", "tenant/borrower");
+  Run();
+  EXPECT_EQ(At("owner/q"), "n") << WhyOf("owner/q");
+}
 }  // namespace
 }  // namespace nos::controllers

@@ -18,6 +18,13 @@ constexpr size_t kMaxScored = 100;  // limit on feasible nodes that are scored
 constexpr PreemptionOptions kLooksAt{.min_candidate_percentage = 0, .min_candidates = 100};
 constexpr int32_t kSystemPriority = 2'000'000'000;  // priority of class system-cluster-critical
 
+// Assumes that the pod without a quota is on a node where a quota guarantees the claimant.
+bool MayGoWithoutQuota(const cluster::Pod& pod, const cluster::Pod& claimant,
+                       const QuotaOptions& options) {
+  const bool may = options.reclaim.from_pods_without_quota || pod.priority < claimant.priority;
+  return may && !IsExempt(pod, false, options);
+}
+
 }  // namespace
 
 bool IsLessImportant(const cluster::Pod& a, const cluster::Pod& b) {
@@ -148,6 +155,7 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework, const Cluste
   pod_ = pod;
   groups_.clear();
   by_worth_.clear();
+  clearing_ = {};
   claim_ = &on_any_.emplace(ClaimIn(balance_));
   // 1. Prefer a node where the pod fits and is admitted: nothing is evicted.
   const auto fitting = NodesThatFit(framework, snapshot, preferred);
@@ -166,8 +174,12 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework, const Cluste
   for (const cluster::NodeInfo* node : fitting) consider(WithRoom(*node, budgets));
   if (fitting.empty() || quota::DependsOnNode(*pod_)) {
     consider(WithoutRoom(framework, snapshot, budgets));
+    // 3. Otherwise also evict pods to which their quotas guarantee nothing.
+    clearing_.allowed = !best && (quota::DependsOnNode(*pod_) || on_any_->IsGuaranteed());
+    if (clearing_.allowed) consider(WithoutRoom(framework, snapshot, budgets));
+    clearing_ = {};
   }
-  // 3. If there is no plan, evict less important pods of the pod's own quota, so that min covers
+  // 4. If there is no plan, evict less important pods of the pod's own quota, so that min covers
   //    it.
   return best || !fitting.empty() ? best : InPlaceOfItsOwn(framework, snapshot, budgets);
 }
@@ -266,9 +278,15 @@ std::optional<Preemption> Reclaim::InPlaceOfItsOwn(const Framework& framework,
       for (const Pod& pod : unit) (void)without.Vacate(*pod, pod->node_name);
     }
     found = FindPreemption(framework, without, *pod_, kLooksAt, this, promises_);
+    clearing_.allowed = !found;
+    if (!found) found = FindPreemption(framework, without, *pod_, kLooksAt, this, promises_);
+    // 4. Drop units that the plan turned out not to need.
+    if (found) {
+      LookAt(*without.Find(found->node));
+      SpareOwn(*found, units);
+    }
+    clearing_ = {};
   }
-  // 4. Drop units that the plan turned out not to need.
-  if (found) SpareOwn(*found, units);
   for (const EvictionUnit& unit : units) {
     Count(unit, false);
     if (!found) continue;
@@ -282,6 +300,10 @@ std::optional<Preemption> Reclaim::InPlaceOfItsOwn(const Framework& framework,
 
 void Reclaim::LookAt(const cluster::NodeInfo& node) {
   lacks_ = ResourceShortfall(cluster::RequestsOf(*pod_), node);
+  clearing_.here.clear();
+  if (clearing_.allowed) {
+    for (const Pod& pod : node.pods) clearing_.here.insert(pod->Key());
+  }
   if (!quota::DependsOnNode(*pod_)) return;
   const quota::GpuWorth worth = quota::GpuWorthOf(node.node.get(), options_.charges);
   auto known = by_worth_.find(worth);
@@ -317,7 +339,11 @@ bool Reclaim::IsGone(const EvictionUnit& unit) const {
 }
 
 bool Reclaim::MayGo(const EvictionUnit& unit) const {
-  return !IsGone(unit) && claim_->MayTake(HoldingOf(unit));
+  if (IsGone(unit)) return false;
+  const quota::Holding holding = HoldingOf(unit);
+  if (claim_->MayTake(holding)) return true;
+  const auto is_here = [&](const Pod& pod) { return clearing_.here.contains(pod->Key()); };
+  return std::ranges::any_of(unit, is_here) && claim_->MayClear(holding);
 }
 
 void Reclaim::Count(const EvictionUnit& unit, bool gone) {
@@ -344,7 +370,8 @@ double Reclaim::WorthOf(const EvictionUnit& unit) const {
 // Nodes that may have capacity after evicting all allowed pods. Nodes where one pod alone may be
 // enough come first.
 std::optional<std::vector<size_t>> Reclaim::Order(const ClusterSnapshot& snapshot) {
-  const Charges may_go = ChargesOfThoseThatMayGo();
+  Charges may_go = ChargesOfThoseThatMayGo();
+  if (clearing_.allowed) AddThoseToClear(snapshot, may_go);
   const cluster::ResourceVector asked = cluster::RequestsOf(*pod_);
   places_.clear();
   for (size_t i = 0; i < snapshot.size(); ++i) {
@@ -385,19 +412,13 @@ std::optional<Reclaim::Place> Reclaim::PlaceOn(const cluster::NodeInfo& node,
   return place;
 }
 
-// Assumes that the pod is guaranteed by its quota on that node.
-bool Reclaim::MayGoWithoutQuota(const cluster::Pod& pod) const {
-  const bool may = options_.reclaim.from_pods_without_quota || pod.priority < pod_->priority;
-  return may && !IsExempt(pod, false, options_);
-}
-
 // Charges of the pods that may be evicted, including other members of their gangs.
 Reclaim::Charges Reclaim::ChargesOfThoseThatMayGo() const {
   size_t count = 0;
   for (const Group& group : groups_) count += group.pods.size();
   Charges may_go(count);
   ledger_.EachWithoutQuota([&](const Pod& pod, const quota::Amounts& charge) {
-    if (MayGoWithoutQuota(*pod)) may_go[pod.get()] = &charge;
+    if (MayGoWithoutQuota(*pod, *pod_, options_)) may_go[pod.get()] = &charge;
   });
   for (const Group& group : groups_) {
     for (size_t i = 0; i < group.pods.size(); ++i) {
@@ -409,6 +430,16 @@ Reclaim::Charges Reclaim::ChargesOfThoseThatMayGo() const {
     }
   }
   return may_go;
+}
+
+void Reclaim::AddThoseToClear(const ClusterSnapshot& snapshot, Charges& may_go) {
+  for (size_t i = 0; i < snapshot.size(); ++i) {
+    for (const Pod& pod : snapshot.node(i).pods) {
+      const quota::Amounts* charge = ledger_.ChargeOf(pod->Key());
+      if (charge == nullptr || may_go.contains(pod.get())) continue;
+      if (claim_->IsUnprotected(HoldingOf({pod}))) may_go[pod.get()] = charge;
+    }
+  }
 }
 
 bool Reclaim::IsGood(const Preemption& found, size_t place) const {

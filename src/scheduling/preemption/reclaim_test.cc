@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "base/random.h"
 #include "scheduling/engine.h"
@@ -87,8 +89,9 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
     return fits;
   }
 
-  // True if each victim is allowed given the victims before it.
-  bool MayTakeAll(const std::vector<Pod>& victims, const Pod& pod) {
+  // True if each victim is allowed given the victims before it. `node`: where the pod goes, and may
+  // evict unprotected pods, too.
+  bool MayTakeAll(const std::vector<Pod>& victims, const Pod& pod, const std::string& node = "") {
     quota::Ledger& ledger = engine_.ledger();
     const quota::Balance& balance = ledger.balance();
     const auto holding = [&](const Pod& of) {
@@ -103,7 +106,8 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
       quota::Entitlement claim(balance, holding(pod), options_.reclaim);
       const bool all = std::ranges::all_of(order, [&](size_t i) {
         const quota::Holding victim = holding(victims[i]);
-        if (!claim.MayTake(victim)) return false;
+        const bool here = engine_.FindPlaced(victims[i]->Key())->node == node;
+        if (!claim.MayTake(victim) && !(here && claim.MayClear(victim))) return false;
         claim.Take(victim);
         return true;
       });
@@ -147,13 +151,15 @@ TEST_P(ReclaimTest, EvictsOnlyAllowedAndNeededPods) {
       EXPECT_FALSE(best) << "seed " << GetParam() << ": " << *best << " would do";
       continue;
     }
-    EXPECT_TRUE(MayTakeAll(found->victims, pod));
+    EXPECT_TRUE(MayTakeAll(found->victims, pod, found->node));
+    EXPECT_TRUE(!best || MayTakeAll(found->victims, pod)) << "protected pods first";
     EXPECT_TRUE(FitsWithout(found->victims, pod));
     EXPECT_TRUE(best != 1 || found->victims.size() == 1) << "seed " << GetParam();
     for (size_t spared = 0; spared < found->victims.size(); ++spared) {
       std::vector<Pod> others = found->victims;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(spared));
-      EXPECT_FALSE(MayTakeAll(others, pod) && FitsWithout(others, pod)) << "an unneeded victim";
+      EXPECT_FALSE(MayTakeAll(others, pod, found->node) && FitsWithout(others, pod))
+          << "an unneeded victim";
     }
   }
 }
@@ -225,6 +231,110 @@ TEST_F(ReclaimOwnTest, EvictsLowerPriorityPodsOfOwnQuotaOnAnyNode) {
   EXPECT_EQ(found->victims[1], lesser);
   lesser->priority = 5;
   EXPECT_FALSE(Find(asks)) << "equal priority";
+}
+
+// Quota owner has the given min, and tenant has a min of 0 of the same resources. Node n1 has a GPU
+// of 40 GB and 4 CPUs.
+class ReclaimFromTenantTest : public ::testing::Test {
+ protected:
+  using Pod = std::shared_ptr<cluster::Pod>;
+
+  void Guarantee(testing::Amounts mins) {
+    engine_.ChangeContext([&](cluster::ClusterContext& around) {
+      for (const std::string ns : {"owner", "tenant"}) {
+        ElasticQuota quota;
+        quota.meta.ns = ns;
+        quota.meta.name = "q";
+        quota.namespaces = {ns};
+        quota.min = Resources(mins);
+        if (ns == "tenant") {
+          for (auto& [resource, min] : quota.min) min = Quantity::FromValue(0);
+        }
+        around.quotas.Set(quota.Key(), std::make_shared<const ElasticQuota>(quota));
+      }
+    });
+    engine_.SetNode(std::make_shared<const cluster::Node>(
+        NodeOf("n1", {{"cpu", "4"}, {"nvidia.com/gpu", "1"}},
+               {{"kubernetes.io/hostname", "n1"}, {"nvidia.com/gpu.memory", "40960"}})));
+  }
+  static Pod Make(const char* ns, const char* name, testing::Amounts asks) {
+    auto made = std::make_shared<cluster::Pod>(PodOf(name, asks));
+    made->meta.ns = ns;
+    made->meta.uid = made->meta.name;
+    if (made->meta.ns == "owner") made->meta.labels = {{"app", "owner"}};
+    return made;
+  }
+  Pod Runs(const char* ns, const char* name, testing::Amounts asks) {
+    Pod pod = Make(ns, name, asks);
+    engine_.Assume(pod, "n1");
+    return pod;
+  }
+  // A pod that keeps the owner's pods off its node.
+  Pod Repels(const char* name, testing::Amounts asks = {}) {
+    Pod pod = Make("tenant", name, asks);
+    cluster::PodAffinityTerm term;
+    term.topology_key = "kubernetes.io/hostname";
+    term.namespaces = {"owner"};
+    term.selector = cluster::LabelSelector{};
+    term.selector->match_labels = {{"app", "owner"}};
+    pod->pod_anti_affinity.required = {term};
+    engine_.Assume(pod, "n1");
+    return pod;
+  }
+  // Names of the victims, sorted; "none": there is no plan.
+  std::string Victims(const Pod& asks) {
+    Reclaim reclaim(
+        engine_.ledger(), [&](std::string_view) { return engine_.BalanceFor(*asks); }, options_,
+        [](const std::shared_ptr<const cluster::Pod>& victim) { return EvictionUnit{victim}; });
+    const auto found = reclaim.Find(framework_, engine_.snapshot(), asks);
+    if (!found) return "none";
+    std::set<std::string> names;
+    for (const auto& victim : found->victims) names.insert(victim->meta.name);
+    std::string all;
+    for (const std::string& name : names) all += (all.empty() ? "" : " ") + name;
+    return all;
+  }
+
+  const Framework framework_ = Framework::Default();
+  const QuotaOptions options_;
+  Engine engine_{gpu::Catalogue::Builtin()};
+};
+
+TEST_F(ReclaimFromTenantTest, EvictsPodWithoutRequestsThatRepelsOwner) {
+  Guarantee({{"nvidia.com/gpu", "1"}, {"cpu", "1"}});
+  (void)Runs("tenant", "borrower", {{"nvidia.com/gpu", "1"}});
+  (void)Repels("repels");
+  (void)Runs("tenant", "bystander", {});
+  const Pod asks = Make("owner", "asks", {{"nvidia.com/gpu", "1"}, {"cpu", "1"}});
+  EXPECT_EQ(Victims(asks), "borrower repels");
+  engine_.Forget("tenant/borrower");
+  EXPECT_EQ(Victims(asks), "repels");
+  const Pod beyond = Make("owner", "beyond", {{"nvidia.com/gpu", "1"}, {"cpu", "2"}});
+  EXPECT_EQ(Victims(beyond), "none") << "min does not cover it";
+}
+
+TEST_F(ReclaimFromTenantTest, EvictsPodWithCoresThatNoQuotaNames) {
+  Guarantee({{"nos.nebuly.com/gpu-memory", "40"}});
+  (void)Runs("tenant", "borrower", {{"nvidia.com/gpu", "1"}});
+  (void)Runs("tenant", "cores", {{"cpu", "3"}});
+  (void)Runs("tenant", "bystander", {{"cpu", "1"}});
+  const Pod asks = Make("owner", "asks", {{"nvidia.com/gpu", "1"}, {"cpu", "3"}});
+  EXPECT_EQ(Victims(asks), "borrower cores");
+}
+
+TEST_F(ReclaimFromTenantTest, SparesPodsThatTheirQuotaGuarantees) {
+  Guarantee({{"nvidia.com/gpu", "1"}});
+  engine_.ChangeContext([](cluster::ClusterContext& around) {
+    ElasticQuota quota = *around.quotas.Find("tenant/q");
+    quota.min = Resources({{"nvidia.com/gpu", "0"}, {"cpu", "2"}});
+    around.quotas.Set(quota.Key(), std::make_shared<const ElasticQuota>(quota));
+  });
+  (void)Runs("tenant", "borrower", {{"nvidia.com/gpu", "1"}});
+  (void)Repels("repels", {{"cpu", "2"}});
+  EXPECT_EQ(Victims(Make("owner", "asks", {{"nvidia.com/gpu", "1"}})), "none");
+  (void)Runs("tenant", "more", {{"cpu", "1"}});
+  EXPECT_EQ(Victims(Make("owner", "asks", {{"nvidia.com/gpu", "1"}})), "borrower repels")
+      << "the tenant uses more cores than its min";
 }
 
 }  // namespace
