@@ -214,6 +214,39 @@ TEST_F(ClaimChargesTest, PodsThatShareDevicesAreEvictedTogether) {
   EXPECT_EQ(found->victims.size(), 2u);
 }
 
+// Tenants could otherwise keep devices by deleting one of their users after the other.
+TEST_F(ClaimChargesTest, UserThatEndsDoesNotSpareTheOthers) {
+  Quota("a", 2, 9);
+  Quota("b", 0, 9);
+  Claim("b", "c", R"({"resource": "pods", "name": "p", "uid": "bp"})");
+  Claim("a", "mine");
+  const Time now(std::chrono::hours(1));
+  const Pod p = User("b", "p", "c");
+  auto ends = std::make_shared<cluster::Pod>(*User("b", "q", "c"));
+  ends->meta.deleted = now + std::chrono::seconds(350);
+  engine_.Assume(p, "n");
+  engine_.Assume(ends, "n");
+  const Pod owner = User("a", "owner", "mine");
+  QuotaOptions options;
+  options.charges = engine_.charge_rules();
+  const auto reclaim = [&](const cluster::ClusterSnapshot& snapshot, bool evicted) {
+    Reclaim search(
+        engine_.ledger(), [&](std::string_view) { return engine_.BalanceFor(*owner); }, options,
+        [](const Pod& victim) { return EvictionUnit{victim}; });
+    search.SetLatestEnd(now + std::chrono::seconds(360));
+    if (evicted) search.CountGone({ends});
+    const auto found = search.Find(framework_, snapshot, owner);
+    return found ? found->victims : std::vector<Pod>();
+  };
+  const auto has_p = [&](const std::vector<Pod>& victims) {
+    return std::ranges::find(victims, p) != victims.end();
+  };
+  EXPECT_TRUE(has_p(reclaim(engine_.snapshot(), false)));
+  cluster::ClusterSnapshot without = engine_.snapshot();
+  ASSERT_TRUE(without.Vacate(*ends, "n").ok());
+  EXPECT_EQ(reclaim(without, true), std::vector<Pod>{p}) << "evicted for another pod before";
+}
+
 // An evicted pod still runs; the other user keeps the devices.
 TEST_F(ClaimChargesTest, EvictionOfOneUserFreesNoDevices) {
   Quota("a", 2, 9);

@@ -89,6 +89,8 @@ EvictionUnit Reclaim::WithSharers(const Pod& pod) const {
     if (unit[i]->claims.empty()) continue;
     for (const Pod& sharer : ledger_.SharersOf(unit[i]->Key(), claim_->charge())) {
       for (const Pod& member : unit_of_(sharer)) {
+        // One that has left needs no eviction, and does not spare the others.
+        if (gone_.contains(member->Key())) continue;
         if (seen.insert(member->Key()).second) unit.push_back(member);
       }
     }
@@ -331,11 +333,14 @@ quota::Holding Reclaim::HoldingOf(const EvictionUnit& unit) const {
 }
 
 bool Reclaim::IsGone(const EvictionUnit& unit) const {
-  return std::ranges::any_of(unit, [&](const Pod& pod) {
-    const bool ends = pod->meta.deleted && *pod->meta.deleted <= latest_end_;
-    return ends || gone_.contains(pod->Key()) || spared_.contains(pod->Key()) ||
-           pod->Key() == pod_->Key();
+  const bool is_out = std::ranges::any_of(unit, [&](const Pod& pod) {
+    const std::string key = pod->Key();
+    return gone_.contains(key) || spared_.contains(key) || key == pod_->Key();
   });
+  // A member that ends leaves the devices to the others, so all have to end.
+  return is_out || std::ranges::all_of(unit, [&](const Pod& pod) {
+           return pod->meta.deleted && *pod->meta.deleted <= latest_end_;
+         });
 }
 
 bool Reclaim::MayGo(const EvictionUnit& unit) const {
