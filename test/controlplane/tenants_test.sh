@@ -85,6 +85,7 @@ for role in edit admin; do
   refuse "leave out spec.nodeName" from "$(pod c "$team" '{schedulerName: nos-scheduler, nodeName: n1}' "$slice" | sed 's/{schedulerName: nos-scheduler, nodeName: n1}/schedulerName: nos-scheduler\n  nodeName: n1/')" tenant create
   refuse "set spec.schedulerName to nos-scheduler" from "$(pod d "$team" "initContainers: [{name: i, image: example/any, resources: {$slice}}]" '')" tenant create
   refuse "set spec.schedulerName to nos-scheduler" from "$(pod e "$team" 'resourceClaims: [{name: gpu, resourceClaimName: x}]' '')" tenant create
+  refuse "set spec.schedulerName to nos-scheduler" from "$(pod g "$team" 'restartPolicy: Never' 'limits: {deviceclass.resource.kubernetes.io/gpu: 1}')" tenant create
   refuse "elastic quota ours" from "$(pod f "$team" 'ownerReferences: []' "$slice" |
     sed "s/metadata: {name: f, namespace: $team}/metadata: {name: f, namespace: $team, ownerReferences: [{apiVersion: apps\/v1, kind: DaemonSet, name: d, uid: 1-2}]}/; s/  ownerReferences: \[\]/  restartPolicy: Never/")" tenant create
   for many in initContainers limits; do
