@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The token of one node's agent, used by an intruder, writes nothing that belongs to another
-# node, and on its own node only what an agent reports; the operator's token changes one label of Pods. Tests the
-# chart's admission policies on a real API server.
+# node, and on its own node only what an agent reports; the operator's token changes one label of Pods, and creates no
+# Secret but that of its certificate, nor does the telemetry server's. Tests the chart's admission policies on a real API
+# server.
 #
 #   policies_test.sh SCRIPT
 # shellcheck source=test/controlplane/check.sh
@@ -12,8 +13,8 @@ system=nos-policies-$$ release=nos-policies-$$ own=own-$$ other=other-$$
 chart() {
   "$helm" template "$release" "$(dirname "$controlplane")/../deploy/helm/nos" -n "$system" --kube-version 1.34 \
     --api-versions resource.k8s.io/v1 --set gpuPartitioner.migAgent.resourceClaims.enabled=true \
-    --set gpuPartitioner.migAgent.devicePlugin.mode=builtin "$@" |
-    awk 'BEGIN {RS = "---\n"} /(mig-agent|operator)/ && /\nkind: (ServiceAccount|ClusterRole|ClusterRoleBinding|ValidatingAdmissionPolicy|ValidatingAdmissionPolicyBinding)\n/ {printf "---\n%s", $0}'
+    --set gpuPartitioner.migAgent.devicePlugin.mode=builtin --set telemetry.enabled=true "$@" |
+    awk 'BEGIN {RS = "---\n"} /(mig-agent|operator|telemetry)/ && /\nkind: (ServiceAccount|Role|RoleBinding|ClusterRole|ClusterRoleBinding|ValidatingAdmissionPolicy|ValidatingAdmissionPolicyBinding)\n/ {printf "---\n%s", $0}'
 }
 end() {
   local code=$?
@@ -182,6 +183,22 @@ denied 'changes no spec' pod '[{"op": "add", "path": "/spec/tolerations/-", "val
 denied 'changes no annotations' pod '{"metadata": {"annotations": {"a": null}}}'
 denied 'changes no annotations' pod '{"metadata": {"annotations": {"more": "x"}}}'
 denied 'finalizers or owners' pod '{"metadata": {"finalizers": ["example.com/x"]}}'
+
+say "operator and telemetry server create the Secrets of their certificates, and no others"
+# secret NAME TYPE
+secret() {
+  curl -s --fail-with-body --cacert "$dir/pki/ca.crt" -H "Authorization: Bearer $(cat "$dir/$release.token")" \
+    -H "Content-Type: application/json" -X POST "$server/api/v1/namespaces/$system/secrets" \
+    -d '{"kind": "Secret", "metadata": {"name": "'"$1"'"}, "type": "'"$2"'", "data": {"tls.crt": "", "tls.key": ""}}'
+}
+for account in operator telemetry; do
+  k create token "$release-$account" -n "$system" >"$dir/$release.token" || fail "no token"
+  case $account in operator) certificate=$release-operator-webhook ;; *) certificate=$release-telemetry-certificate ;; esac
+  denied 'only the Secret of its certificate' secret "sh.helm.release.v1.$release.v999" helm.sh/release.v1
+  denied 'only the Secret of its certificate' secret "other-$account" kubernetes.io/tls
+  denied 'only the Secret of its certificate' secret "$certificate" Opaque
+  expect '"kind": "Secret"' secret "$certificate" kubernetes.io/tls
+done
 
 say "without the policies roles alone decide"
 if chart --set admissionPolicies.enabled=false | grep -q ValidatingAdmissionPolicy; then fail "policies although switched off"; fi
