@@ -1,5 +1,7 @@
 #include "quota/charge.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -15,6 +17,7 @@ using cluster::ResourceId;
 
 constexpr std::string_view kMpsPrefix = "nvidia.com/gpu-";
 constexpr std::string_view kModel = "nos.nebuly.com/status-model-";
+constexpr std::string_view kLayout = "nos.nebuly.com/status-layout-";
 constexpr std::string_view kOtherModel = "nos.nebuly.com/status-other-model-";
 constexpr int64_t kMaxGb = 1'000'000;  // of one GPU; rejects absurd labels
 constexpr int64_t kMaxReplicas = 10'000;
@@ -66,31 +69,45 @@ std::optional<int64_t> LabelNumber(const cluster::Node& node, std::string_view k
   return number;
 }
 
-// Calls `visit` with each model that the node's agent reports in annotations, and with the
-// alternative model of each GPU.
+// True if the node has a GPU of this index: by the label that counts its GPUs, else because the
+// agent reports its layout.
+bool HasGpu(const cluster::Node& node, std::string_view index) {
+  const auto number = ParseInt(index);
+  if (!number || *number < 0) return false;
+  const auto count = LabelNumber(node, cluster::kCountLabel, cluster::kMaxGpusPerNode);
+  if (count) return *number < *count;
+  return node.meta.annotations.contains(fmt::format("{}{}", kLayout, index));
+}
+
+// Calls `visit` with the name of each model that the node's agent reports in annotations, and of
+// the alternative model of each GPU. An intruder who has the agent's token may write annotations of
+// GPUs that do not exist.
 template <typename Visit>
 void ForEachModel(const cluster::Node& node, Visit visit) {
-  const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
   const auto& annotations = node.meta.annotations;
   for (const std::string_view key : {kModel, kOtherModel}) {
     for (auto at = annotations.lower_bound(key);
          at != annotations.end() && at->first.starts_with(key); ++at) {
-      const gpu::Model* model = catalogue.FindByName(at->second);
-      if (model == nullptr) model = catalogue.FindSharingModes(at->second);
-      if (model != nullptr) visit(*model);
+      if (HasGpu(node, std::string_view(at->first).substr(key.size()))) visit(at->second);
     }
   }
 }
 
-// Prefers models that the agent reads through NVML, the largest of them, over the product label.
+// The largest model that the agent reads through NVML, but no more than the product in the label
+// has, because agents cannot write labels.
 std::optional<int64_t> GbOfModel(const cluster::Node& node) {
+  const gpu::Catalogue& catalogue = gpu::Catalogue::Builtin();
   int64_t most = 0;
-  ForEachModel(
-      node, [&](const gpu::Model& model) { most = std::max<int64_t>(most, model.memory_gib()); });
+  ForEachModel(node, [&](std::string_view name) {
+    const gpu::Model* model = catalogue.FindByName(name);
+    if (model == nullptr) model = catalogue.FindSharingModes(name);
+    if (model != nullptr) most = std::max<int64_t>(most, model->memory_gib());
+  });
   const auto product = node.meta.labels.find(cluster::kProductLabel);
-  if (most == 0 && product != node.meta.labels.end()) {
-    const gpu::Model* model = gpu::Catalogue::Builtin().FindByProduct(product->second);
-    if (model != nullptr) most = model->memory_gib();
+  if (product != node.meta.labels.end()) {
+    const gpu::Model* model = catalogue.FindByProduct(product->second);
+    if (model != nullptr)
+      most = most == 0 ? model->memory_gib() : std::min<int64_t>(most, model->memory_gib());
   }
   return most > 0 ? std::optional(most) : std::nullopt;
 }
@@ -111,15 +128,11 @@ int64_t TimeSlicesIn(std::string_view model) {
 int64_t TimeSlicesOf(const cluster::Node& node) {
   int64_t fewest = 0;
   bool reported = false;
-  const auto& annotations = node.meta.annotations;
-  for (const std::string_view key : {kModel, kOtherModel}) {
-    for (auto at = annotations.lower_bound(key);
-         at != annotations.end() && at->first.starts_with(key); ++at) {
-      reported = true;
-      const int64_t count = TimeSlicesIn(at->second);
-      if (count > 0) fewest = fewest == 0 ? count : std::min(fewest, count);
-    }
-  }
+  ForEachModel(node, [&](std::string_view name) {
+    reported = true;
+    const int64_t count = TimeSlicesIn(name);
+    if (count > 0) fewest = fewest == 0 ? count : std::min(fewest, count);
+  });
   if (!reported && cluster::RequestedSharingMode(node) == "hybrid") return gpu::kMaxTimeSlices;
   return std::max<int64_t>(fewest, 1);
 }

@@ -68,7 +68,8 @@ struct GpuWorth {
   friend auto operator<=>(const GpuWorth&, const GpuWorth&) = default;
 };
 // Memory of the node's GPUs, from the first source that is present: label nvidia.com/gpu.memory,
-// the largest model that the node's agent reports, the product in label nvidia.com/gpu.product.
+// the largest model that the node's agent reports for a GPU that exists, but no more than the
+// product's, the product in label nvidia.com/gpu.product.
 // Null node: the defaults in `rules`.
 GpuWorth GpuWorthOf(const cluster::Node* node, const ChargeRules& rules);
 

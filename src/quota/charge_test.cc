@@ -66,6 +66,8 @@ TEST(ChargeTest, ChargesWholeGpuAtMemoryOfNode) {
 TEST(ChargeTest, ChargesTimeSliceOfHybridNodeAtItsFractionOfGpu) {
   cluster::Node node;
   node.meta.labels["nvidia.com/gpu.memory"] = "81559";
+  node.meta.annotations = {{"nos.nebuly.com/status-layout-0", ""},
+                           {"nos.nebuly.com/status-layout-1", ""}};
   node.meta.annotations["nos.nebuly.com/status-model-0"] = "MPS-79GB";
   node.meta.annotations["nos.nebuly.com/status-other-model-0"] = "H100-80GB+GPU+TIME-4";
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 20);
@@ -86,6 +88,8 @@ TEST(ChargeTest, ChargesTimeSliceOfUnreadableGpuAtMaximumSlicing) {
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 12) << "one of seven slices";
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 80);
   node.meta.annotations["nos.nebuly.com/status-model-1"] = "H100-80GB+GPU+TIME-4";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 12) << "it has no such GPU";
+  node.meta.annotations["nos.nebuly.com/status-layout-1"] = "";
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu.shared", Of(1)}}, &node), 20) << "like the readable GPU";
 }
 
@@ -93,15 +97,47 @@ TEST(ChargeTest, UsesModelMemoryWithoutMemoryLabel) {
   cluster::Node node;
   node.meta.labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB";
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 40);
-  node.meta.annotations["nos.nebuly.com/status-model-0"] = "A30";
-  node.meta.annotations["nos.nebuly.com/status-model-1"] = "A100-80GB";
+  node.meta.annotations = {{"nos.nebuly.com/status-layout-0", ""},
+                           {"nos.nebuly.com/status-layout-1", ""},
+                           {"nos.nebuly.com/status-model-0", "A30"},
+                           {"nos.nebuly.com/status-model-1", "A100-80GB"}};
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 40) << "no more than the label says";
+  node.meta.labels.clear();
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 80)
       << "the largest model that the agent reports";
+  node.meta.annotations["nos.nebuly.com/status-model-1"] = "A30";
+  node.meta.labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB";
+  EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 24);
   node.meta.labels["nvidia.com/gpu.memory"] = "24576";
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 24);
   node.meta.labels = {{"nvidia.com/gpu.product", "Voodoo-2"}};
   node.meta.annotations.clear();
   EXPECT_EQ(GpuMemory({{"nvidia.com/gpu", Of(1)}}, &node), 32);
+}
+
+// A stolen node could otherwise make its pods count so much that pods of their quota on other nodes
+// are evicted.
+TEST(ChargeTest, BelievesOnlyModelsOfGpusThatExist) {
+  cluster::Node node;
+  node.meta.labels["nvidia.com/gpu.count"] = "1";
+  node.meta.annotations = {{"nos.nebuly.com/status-layout-0", ""},
+                           {"nos.nebuly.com/status-model-0", "A100-40GB"},
+                           {"nos.nebuly.com/status-model-63", "GPU-1024GB+GPU"}};
+  EXPECT_EQ(GpuWorthOf(&node, {}).whole, 40);
+  node.meta.annotations["nos.nebuly.com/status-layout-63"] = "";
+  EXPECT_EQ(GpuWorthOf(&node, {}).whole, 40) << "the label counts";
+  node.meta.annotations["nos.nebuly.com/status-other-model-1"] = "H100-80GB+GPU+TIME-4";
+  EXPECT_EQ(GpuWorthOf(&node, {}).time_slice, 40);
+  node.meta.labels.clear();
+  node.meta.annotations.erase("nos.nebuly.com/status-layout-63");
+  EXPECT_EQ(GpuWorthOf(&node, {}).whole, 40) << "it has no layout";
+  node.meta.annotations["nos.nebuly.com/status-model-0"] = "GPU-1024GB+GPU";
+  for (const char* index : {"", "x", "-0", "0x", "99999999999999999999"}) {
+    node.meta.annotations["nos.nebuly.com/status-model-" + std::string(index)] = "A100-80GB";
+  }
+  EXPECT_EQ(GpuWorthOf(&node, {}).whole, 1024) << "nothing else is known";
+  node.meta.labels["nvidia.com/gpu.product"] = "NVIDIA-A100-SXM4-40GB";
+  EXPECT_EQ(GpuWorthOf(&node, {}).whole, 40);
 }
 
 TEST(ChargeTest, ClampsNegativeAndHugeRequests) {
@@ -114,6 +150,7 @@ TEST(ChargeTest, ClampsNegativeAndHugeRequests) {
 TEST(ChargeTest, ChargesTimeSliceOfGpuOutsideBuiltinCatalogue) {
   cluster::Node node;
   node.meta.labels = {{"nvidia.com/gpu.memory", "98304"}};
+  node.meta.annotations["nos.nebuly.com/status-layout-0"] = "";
   node.meta.annotations["nos.nebuly.com/status-model-0"] = "MINE-96GB+GPU+TIME-4";
   EXPECT_EQ(GpuWorthOf(&node, {}), (GpuWorth{96, 24}));
   for (const char* name : {"MINE-96GB+GPU+TIME-", "MINE-96GB+GPU+TIME-99", "+TIME-4x", "TIME-0"}) {

@@ -38,10 +38,11 @@ bool Gives(const cluster::NodeInfo& node, std::string_view resource) {
   });
 }
 
-// Charges pods without a node. A whole GPU or a time slice counts as the largest one that a hybrid
-// node offers, so that no plan partitions GPUs for a pod that its quota would then refuse. If no
-// hybrid node offers one, it counts as the smallest of the nodes that are large enough for the pod,
-// because its scheduler refuses it only if its quota refuses it on all of them.
+// Charges pods without a node. A whole GPU or a time slice counts as the smallest one that a hybrid
+// node offers: a node that reports larger ones than it has must not keep plans from pods that
+// others can serve. If no hybrid node offers one, it counts as the smallest of the nodes that are
+// large enough for the pod, because its scheduler refuses it only if its quota refuses it on all of
+// them.
 class ChargesWithoutNode {
  public:
   ChargesWithoutNode(const quota::ChargeRules& rules, const cluster::ClusterSnapshot& snapshot)
@@ -50,9 +51,9 @@ class ChargesWithoutNode {
       const cluster::NodeInfo& node = snapshot.node(i);
       if (!node.gpus.whole) continue;
       const quota::GpuWorth worth = quota::GpuWorthOf(node.node.get(), rules);
-      if (Gives(node, gpu::kWholeGpu)) hybrid_.whole = std::max(hybrid_.whole, worth.whole);
+      if (Gives(node, gpu::kWholeGpu)) hybrid_.whole = Least(hybrid_.whole, worth.whole);
       if (Gives(node, gpu::kTimeSlice)) {
-        hybrid_.time_slice = std::max(hybrid_.time_slice, worth.time_slice);
+        hybrid_.time_slice = Least(hybrid_.time_slice, worth.time_slice);
       }
     }
   }
@@ -65,11 +66,12 @@ class ChargesWithoutNode {
   }
 
  private:
+  // `known`: 0 if nothing is known yet.
+  static int64_t Least(int64_t known, int64_t here) {
+    return known == 0 ? here : std::min(known, here);
+  }
   quota::ChargeRules RulesFor(const cluster::ResourceVector& asked) const {
     quota::GpuWorth worth = hybrid_;
-    const auto least = [](int64_t known, int64_t here) {
-      return known == 0 ? here : std::min(known, here);
-    };
     for (size_t i = 0; i < snapshot_.size(); ++i) {
       const cluster::NodeInfo& node = snapshot_.node(i);
       const bool large = std::ranges::all_of(asked.entries(), [&](const auto& entry) {
@@ -77,8 +79,8 @@ class ChargesWithoutNode {
       });
       if (!large) continue;
       const quota::GpuWorth here = quota::GpuWorthOf(node.node.get(), rules_);
-      if (hybrid_.whole == 0) worth.whole = least(worth.whole, here.whole);
-      if (hybrid_.time_slice == 0) worth.time_slice = least(worth.time_slice, here.time_slice);
+      if (hybrid_.whole == 0) worth.whole = Least(worth.whole, here.whole);
+      if (hybrid_.time_slice == 0) worth.time_slice = Least(worth.time_slice, here.time_slice);
     }
     quota::ChargeRules rules = rules_;
     if (worth.whole > 0) rules.gpu_memory_gb = worth.whole;
@@ -88,7 +90,7 @@ class ChargesWithoutNode {
 
   const quota::ChargeRules rules_;
   const cluster::ClusterSnapshot& snapshot_;
-  quota::GpuWorth hybrid_;  // the largest; 0: no hybrid node offers it
+  quota::GpuWorth hybrid_;  // the smallest; 0: no hybrid node offers it
   std::map<std::vector<std::pair<cluster::ResourceId, int64_t>>, quota::ChargeRules> rules_for_;
 };
 

@@ -232,7 +232,7 @@ TEST_F(PlannedQuotasTest, RefusesWholeGangIfTooFewMembersFit) {
 }
 
 // The charge of a whole GPU depends on the node, which is not chosen yet.
-TEST_F(PlannedQuotasTest, ChargesWholeGpuAsLargestOfHybridNodes) {
+TEST_F(PlannedQuotasTest, ChargesWholeGpuAsSmallestOfHybridNodes) {
   node_->meta.labels = {{"nos.nebuly.com/gpu-partitioning", "hybrid"},
                         {"nvidia.com/gpu.memory", "81920"}};
   node_->meta.annotations = {{"nos.nebuly.com/status-model-0", "H100-80GB+GPU+TIME-4"},
@@ -270,6 +270,17 @@ TEST_F(PlannedQuotasTest, ChargesWholeGpuAsLargestOfHybridNodes) {
                               {"nos.nebuly.com/status-other-model-0", ""},
                               {"nos.nebuly.com/status-layout-0", ""}};
   others_.push_back(ampere);
+  EXPECT_EQ(Admit({turn("t1"), turn("t2"), turn("t3"), turn("t4"), turn("t5")}),
+            "t1 t2 t3 t4 | t5");
+  EXPECT_EQ(Admit({pod}), "p |");
+  // A stolen node reports larger GPUs than there are.
+  auto forged = std::make_shared<cluster::Node>();
+  forged->meta.name = "forged";
+  forged->meta.labels = {{"nos.nebuly.com/gpu-partitioning", "hybrid"}};
+  forged->meta.annotations = {{"nos.nebuly.com/status-model-0", "GPU-1024GB+GPU+TIME-2"},
+                              {"nos.nebuly.com/status-other-model-0", ""},
+                              {"nos.nebuly.com/status-layout-0", ""}};
+  others_.push_back(forged);
   EXPECT_EQ(Admit({turn("t1"), turn("t2"), turn("t3"), turn("t4"), turn("t5")}),
             "t1 t2 t3 t4 | t5");
   EXPECT_EQ(Admit({pod}), "p |");
