@@ -41,7 +41,7 @@ class SchedulerGraceTest : public ClaimsFixture {
     const auto deleted = ParseTime(FindString(pod, "metadata", "deletionTimestamp"));
     const Json* own = nos::Find(pod, "spec", "terminationGracePeriodSeconds");
     const int64_t longest = own == nullptr ? 30 : own->get_int64();
-    const Time since = deleted.ok() ? *deleted - seconds(longest) : clock_.Now();
+    const Time since = deleted.ok() ? *deleted - seconds(longest) : clock_.Now() - server_behind_;
     MakeObject(pod, "metadata")["deletionTimestamp"] =
         FormatTime(since + seconds(grace.value_or(longest)));
     api_.Put(pod);
@@ -50,6 +50,7 @@ class SchedulerGraceTest : public ClaimsFixture {
     return *ParseTime(FindString(*api_.Find("pods", key), "metadata", "deletionTimestamp"));
   }
 
+  Duration server_behind_{};     // the API server's clock
   std::vector<int64_t> graces_;  // asked for by evictions; -1: the pod's own
 };
 
@@ -164,6 +165,26 @@ TEST_F(SchedulerGraceTest, EvictsNextBorrowerWhenVictimIsOverdue) {
   api_.Remove("pods", "a/older");
   Run();
   EXPECT_EQ(At("b/q"), "n1") << WhyOf("b/q");
+}
+
+// Each victim would otherwise be overdue when its deletion is seen.
+TEST_F(SchedulerGraceTest, CountsGracePeriodFromWhenDeletionIsSeen) {
+  server_behind_ = seconds(170);
+  Borrow("n1", "older", 30);
+  Borrow("n2", "younger", 30);
+  NodeWith("n3", {{"cpu", "500m"}}, {{"name", "n3"}});
+  On("n3", "kube-system", "leaves", "500m");
+  Run();
+  Pod("b", "q");
+  Run();
+  ASSERT_EQ(At("a/younger"), "ending");
+  EXPECT_LE(EndOf("a/younger"), clock_.Now() - seconds(140));
+  api_.Remove("pods", "kube-system/leaves");
+  RunFor(seconds(70));
+  EXPECT_EQ(At("a/older"), "n1");
+  EXPECT_EQ(NomineeOf("b/q"), "n2");
+  RunFor(seconds(30));
+  EXPECT_EQ(At("a/older"), "ending") << "the younger one does not end";
 }
 
 // A scheduler of an earlier version has evicted it, or another scheduler.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cluster/pod_end.h"
 #include "controllers/scheduler/pods.h"
 #include "reconcile/condition.h"
 #include "scheduling/lost_node.h"
@@ -34,7 +35,12 @@ void TerminatingPods::OnPod(const std::string& key, const Pod& after, bool succe
   if (ends && RunsSomewhere(after)) {
     const auto known = terminating_.find(key);
     const bool same = known != terminating_.end() && !successor;
-    if (!at_least && same) at_least = known->second.at_least;
+    // The API server's clock may be behind this one, so the deletionTimestamp may seem to be over
+    // at once. The pod's grace period begins no later than when its deletion is first seen.
+    if (!at_least) {
+      at_least = same ? known->second.at_least
+                      : now + std::min(cluster::GracePeriodOf(*after), max_grace_);
+    }
     const Time due =
         std::max(after->meta.deleted.value_or(Time::min()), at_least.value_or(Time::min()));
     const bool counts = due <= LatestEnd(now) && now < due + kOverdue;

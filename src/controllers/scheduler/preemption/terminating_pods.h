@@ -11,7 +11,9 @@
 // EvictionFailed. It is terminating while the watch shows that it still runs.
 //
 // A terminating pod counts only if it ends within the maximum grace period, and until kOverdue
-// after its end was due: its owner chose the grace period, and a node may fail to end it. One that
+// after its end was due: its owner chose the grace period, and a node may fail to end it. The end
+// is due at the deletionTimestamp, but no earlier than the grace period after the deletion is first
+// seen, because the API server's clock may differ. One that
 // ends later may be evicted like a running pod, which shortens its grace period. The engine is kept
 // informed of those that count (Engine::SetLeaving).
 //
