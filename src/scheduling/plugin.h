@@ -235,6 +235,13 @@ class ScorePlugin : public virtual Plugin {
   }
   // True if Normalized returns every score unchanged.
   virtual bool IsAbsolute() const { return false; }
+  // True if normalized scores differ as much as the scores do, for scores in [lowest, highest],
+  // whether Normalized is given `highest` or `reference`. The totals of other nodes then stay as
+  // they are when the highest score changes.
+  virtual bool KeepsDifferences(int64_t /*lowest*/, int64_t /*highest*/,
+                                int64_t /*reference*/) const {
+    return false;
+  }
   // Index (Gpu::index) of the GPU on this node on which the pod's slice is best created; absent:
   // any GPU. `precomputed`: the data that Precompute left.
   virtual std::optional<int> PreferredGpu(const CycleState& /*precomputed*/, const cluster::Pod&,

@@ -141,7 +141,10 @@ void KindTable::Refresh(const ClusterSnapshot& snapshot) {
   // 2. If the lowest or highest score of a plugin changed, normalized scores of all nodes change.
   for (Column& column : columns_) {
     if (!column.active || !column.wide || column.plugin->IsAbsolute()) continue;
-    if (SearchExtremes(column)) totals_outdated_ = true;
+    const bool same =
+        !SearchExtremes(column) ||
+        column.plugin->KeepsDifferences(column.lowest, column.highest, column.reference);
+    if (!same) totals_outdated_ = true;
   }
   // 3. Update the totals: of all nodes at O(n), or of the touched nodes at O(log n) each.
   const auto set = [&](size_t node, auto setter) {
@@ -150,6 +153,7 @@ void KindTable::Refresh(const ClusterSnapshot& snapshot) {
            fits ? ScoreTree::Entry{Total(node), OrderOf(snapshot.node(node))} : ScoreTree::Entry{});
   };
   if (totals_outdated_) {
+    for (Column& column : columns_) column.reference = column.highest;
     for (size_t i = 0; i < fits_.size(); ++i) {
       set(i, [&](size_t node, ScoreTree::Entry entry) { tree_.SetLater(node, entry); });
     }
@@ -259,7 +263,7 @@ int64_t KindTable::Total(size_t node) const {
   for (const Column& column : columns_) {
     const int64_t score = column.scores[node];
     if (!column.active || score == kUnscored) continue;
-    total += column.weight * column.plugin->Normalized(score, column.lowest, column.highest);
+    total += column.weight * column.plugin->Normalized(score, column.lowest, column.reference);
   }
   return total;
 }

@@ -65,6 +65,7 @@ class KindTable {
     bool wide = true;      // lowest and highest must be searched again
     std::vector<int64_t> scores{};
     int64_t lowest = 0, highest = 0;
+    int64_t reference = 0;  // the highest score by which the totals are normalized
   };
 
   Verdict Ask(size_t node, const cluster::ClusterSnapshot& snapshot, const Plugin** by) const;

@@ -345,6 +345,11 @@ int64_t DynamicResources::Normalized(int64_t score, int64_t /*lowest*/, int64_t 
   return std::max<int64_t>(kMaxScore - (highest - score), 0);
 }
 
+// As long as Normalized cuts off none of the scores.
+bool DynamicResources::KeepsDifferences(int64_t lowest, int64_t highest, int64_t reference) const {
+  return lowest >= std::max(highest, reference) - kMaxScore;
+}
+
 uint64_t DynamicResources::Order(const CycleState& state, const Pod&,
                                  const cluster::NodeInfo& node) const {
   const auto* wanted = state.Get<Wanted>();

@@ -52,6 +52,7 @@ class DynamicResources final : public PreEnqueuePlugin,
   int64_t Score(const CycleState& state, const cluster::Pod& pod,
                 const cluster::NodeInfo& node) const override;
   int64_t Normalized(int64_t score, int64_t lowest, int64_t highest) const override;
+  bool KeepsDifferences(int64_t lowest, int64_t highest, int64_t reference) const override;
   uint64_t Order(const CycleState& state, const cluster::Pod& pod,
                  const cluster::NodeInfo& node) const override;
   Verdict Reserve(const cluster::Pod& pod, std::string_view node,
