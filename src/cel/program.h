@@ -52,6 +52,7 @@ struct Derivation {
   AttributeValue value;  // a list without elements: of strings
   Failure failure = Failure::kNone;
   std::string error;
+  uint64_t cost = 0;  // as in Evaluation
 };
 
 enum class Purpose {

@@ -102,8 +102,8 @@ class DeviceRanking {
 };
 
 struct AllocationOptions {
-  // Devices that may be tried, over all levels of the search. A million takes about a tenth of a
-  // second.
+  // Devices that may be tried, over all levels of the search. Evaluations of expressions count,
+  // too, by their cost. A million takes about a tenth of a second.
   int64_t max_steps = 1'000'000;
   // Null: kube-scheduler's order, the first that fits. Also in its order: claims for which a device
   // is at fault, and searches for which the ranking's order takes too many steps.

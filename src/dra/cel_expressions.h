@@ -29,6 +29,7 @@ class CelExpressions final : public DeviceExpressions {
   };
   struct Counts {
     int64_t compiled = 0, prepared = 0, evaluated = 0;
+    uint64_t cost = 0;  // in upstream's units
   };
 
   CelExpressions();
@@ -41,6 +42,7 @@ class CelExpressions final : public DeviceExpressions {
                            const Device& device) const override;
 
   // The work done so far.
+  uint64_t cost() const override;
   const Counts& counts() const;
 
  private:

@@ -1,6 +1,7 @@
 // Answers of CEL expressions about devices: the allocator's view of an evaluator.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/status.h"
@@ -19,6 +20,9 @@ class DeviceExpressions {
   // The value of a derived attribute. Errors as above.
   virtual Result<Attribute> Derive(const std::string& expression, const ResourceSlice& slice,
                                    const Device& device) const = 0;
+  // Of all evaluations so far, in units of the API server's limit for one of them
+  // (cel/program.h). Answers that were remembered cost nothing.
+  virtual uint64_t cost() const { return 0; }
 };
 
 }  // namespace nos::dra

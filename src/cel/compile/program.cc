@@ -127,15 +127,18 @@ Evaluation Program::Evaluate(const Device& device, const EvaluateOptions& option
 Derivation Program::Derive(const Device& device, const EvaluateOptions& options) const {
   return Run(
       *plan_, device, options,
-      [](const Value& value, uint64_t) {
+      [](const Value& value, uint64_t cost) {
         Derivation derivation;
-        if (value.IsError()) return Derivation{{}, Failure::kError, std::string(value.text())};
+        derivation.cost = cost;
+        if (value.IsError()) {
+          return Derivation{{}, Failure::kError, std::string(value.text()), cost};
+        }
         const Status status = ToAttribute(value, derivation.value);
-        if (!status.ok()) return Derivation{{}, Failure::kError, status.message()};
+        if (!status.ok()) return Derivation{{}, Failure::kError, status.message(), cost};
         return derivation;
       },
-      [](Failure failure, std::string_view error, uint64_t) {
-        return Derivation{{}, failure, std::string(error)};
+      [](Failure failure, std::string_view error, uint64_t cost) {
+        return Derivation{{}, failure, std::string(error), cost};
       });
 }
 

@@ -28,6 +28,8 @@ const std::vector<Candidate>& Screen::Candidates(const PreparedRequest& request)
     const PoolDevice& device = view_.Find(view_device);
     if (!IsFree(request, device)) continue;
     const Generation::Answer answer = IsSelected(request, view_device);
+    exhausted_ = exhausted_ || steps() > max_steps_;
+    if (exhausted_) break;
     if (answer == Generation::Answer::kNo) continue;
     Candidate candidate{i, Fault::kNone};
     if (answer == Generation::Answer::kError) {
@@ -57,6 +59,8 @@ const std::vector<Candidate>& Screen::AllDevices(const PreparedRequest& request,
   }
   for (uint32_t i = 0; i < view_.devices.size(); ++i) {
     const Generation::Answer answer = IsSelected(request, view_.devices[i]);
+    exhausted_ = exhausted_ || steps() > max_steps_;
+    if (exhausted_) break;
     if (answer == Generation::Answer::kNo) continue;
     Candidate candidate{i, Fault::kNone};
     if (answer == Generation::Answer::kError) {

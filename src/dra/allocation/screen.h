@@ -22,10 +22,16 @@ struct Candidate {
 
 class Screen {
  public:
-  Screen(const NodeView& view, const Features& features, const DeviceExpressions& expressions)
-      : view_(view), features_(features), expressions_(expressions) {}
+  // `max_steps`: see AllocationOptions; for evaluations.
+  Screen(const NodeView& view, const Features& features, const DeviceExpressions& expressions,
+         int64_t max_steps)
+      : view_(view),
+        features_(features),
+        expressions_(expressions),
+        max_steps_(max_steps),
+        cost_before_(expressions.cost()) {}
 
-  // Computed at the first call for a request.
+  // Computed at the first call for a request. Incomplete if exhausted().
   const std::vector<Candidate>& Candidates(const PreparedRequest& request);
   // The devices that "all devices" means. A fault ends the allocation.
   const std::vector<Candidate>& AllDevices(const PreparedRequest& request,
@@ -41,11 +47,22 @@ class Screen {
   // Describes a fault of a device for the request.
   AllocationFault Describe(const PreparedRequest& request, const Candidate& candidate);
 
+  // The evaluations so far, as steps of a search.
+  int64_t steps() const {
+    return static_cast<int64_t>((expressions_.cost() - cost_before_) / kCostPerStep);
+  }
+  // True if expressions could not be evaluated for all devices, because that took too many steps.
+  // Their answers are remembered, so a later search gets further.
+  bool exhausted() const { return exhausted_; }
+
   const NodeView& view() const { return view_; }
   const Features& features() const { return features_; }
   const DeviceExpressions& expressions() const { return expressions_; }
 
  private:
+  // A step takes about as long as an evaluation of this cost.
+  static constexpr uint64_t kCostPerStep = 16;
+
   bool IsFree(const PreparedRequest& request, const PoolDevice& device) const;
   Generation::Answer IsSelected(const PreparedRequest& request, const ViewDevice& device) const;
   // True: the capacity would fit if nothing used it, or a fault.
@@ -56,6 +73,9 @@ class Screen {
   const NodeView& view_;
   const Features& features_;
   const DeviceExpressions& expressions_;
+  const int64_t max_steps_;
+  const uint64_t cost_before_;
+  bool exhausted_ = false;
   std::map<size_t, std::vector<Candidate>> candidates_, all_;  // by request
   std::map<std::pair<size_t, const void*>, Consumed> consumed_;
 };

@@ -43,6 +43,7 @@ Search::Found Search::CheckCounts() {
         } else {
           faults_ = faults_ || HasFault(static_cast<size_t>(&claim - claims_.data()), request);
         }
+        if (screen_.exhausted()) return Found::kStop;
         least = std::min(least, count);
       }
       if (least > kMaxResults - total) {
@@ -246,7 +247,7 @@ bool Search::ComparesDevices() {
 
 bool Search::Step(int64_t count) {
   steps_ += count;
-  return steps_ <= options_.max_steps;
+  return steps() <= options_.max_steps;
 }
 
 Symmetry& Search::symmetry() {

@@ -28,7 +28,7 @@ class Search {
   Found Run();
 
   const std::optional<AllocationFault>& fault() const { return fault_; }
-  int64_t steps() const { return steps_; }
+  int64_t steps() const { return steps_ + screen_.steps(); }
 
  private:
   Found CheckCounts();

@@ -41,6 +41,7 @@ class CelExpressions::Caches {
     return Ask<bool>(cel::Purpose::kSelector, expression, slice, device, matches_,
                      [&](const cel::Program& program, const cel::Device& content) -> Result<bool> {
                        cel::Evaluation evaluation = program.Evaluate(content, options_);
+                       counts_.cost += evaluation.cost;
                        if (evaluation.failure == cel::Failure::kNone) return evaluation.matches;
                        return Invalid(std::move(evaluation.error));
                      });
@@ -52,6 +53,7 @@ class CelExpressions::Caches {
         cel::Purpose::kAttribute, expression, slice, device, derived_,
         [&](const cel::Program& program, const cel::Device& content) -> Result<Attribute> {
           cel::Derivation derivation = program.Derive(content, options_);
+          counts_.cost += derivation.cost;
           if (derivation.failure == cel::Failure::kNone) return ToAttribute(derivation.value);
           return Invalid(std::move(derivation.error));
         });
@@ -120,6 +122,8 @@ Result<Attribute> CelExpressions::Derive(const std::string& expression, const Re
                                          const Device& device) const {
   return caches_->Derive(expression, slice, device);
 }
+
+uint64_t CelExpressions::cost() const { return caches_->counts().cost; }
 
 const CelExpressions::Counts& CelExpressions::counts() const { return caches_->counts(); }
 

@@ -44,6 +44,50 @@ struct Case {
   const char* answer;
 };
 
+// 64 devices that an expression of high cost tells apart.
+TEST(CelExpressionsTest, CostlyExpressionsUseUpTheStepsOfASearch) {
+  std::string devices;
+  for (int i = 0; i < 64; ++i) {
+    devices += std::string(i == 0 ? "" : ",") + R"({"name": "d)" + std::to_string(i) +
+               R"(", "attributes": {"id": {"int": )" + std::to_string(i) + "}}}";
+  }
+  const auto expressions = std::make_shared<CelExpressions>();
+  Inventory inventory(Features::Of(37), *expressions);
+  inventory.PutSlice(std::make_shared<ResourceSlice>(SliceOf(devices)));
+  cluster::Node node;
+  node.meta.name = "n1";
+  std::string numbers = "[0";
+  for (int i = 1; i < 40; ++i) numbers += ", " + std::to_string(i);
+  numbers += "]";
+  auto claim = std::make_shared<ResourceClaim>();
+  claim->uid = "c";
+  DeviceRequest& request = claim->requests.emplace_back();
+  request.name = "r";
+  request.exactly.emplace();
+  request.exactly->mode = "ExactCount";
+  request.exactly->count = 1;
+  request.exactly->device_class = "any";
+  request.exactly->selectors = {"device.attributes['gpu.example.com'].id >= 0 && " + numbers +
+                                ".all(a, " + numbers + ".all(b, " + numbers +
+                                ".all(c, a + b + c >= 0)))"};
+  const PreparedClaims prepared(
+      {claim}, [](const std::string&) { return std::make_shared<DeviceClass>(); },
+      inventory.features());
+  AllocationOptions options;
+  options.max_steps = 20'000;
+  AllocationOutcome outcome = Allocate(inventory, prepared, node, options);
+  EXPECT_EQ(outcome.kind, AllocationOutcome::Kind::kStepsExhausted);
+  const int64_t evaluated = expressions->counts().evaluated;
+  EXPECT_GT(evaluated, 0);
+  EXPECT_LT(evaluated, 10) << "an evaluation takes thousands of steps";
+  EXPECT_GT(outcome.steps, options.max_steps);
+  // Answers are remembered, so the pod gets its device in the end.
+  for (int i = 0; i < 64 && outcome.kind != AllocationOutcome::Kind::kAllocated; ++i) {
+    outcome = Allocate(inventory, prepared, node, options);
+  }
+  EXPECT_EQ(outcome.kind, AllocationOutcome::Kind::kAllocated);
+}
+
 TEST(CelExpressionsTest, AnswersAboutADevice) {
   const Case cases[] = {
       {"device.driver == 'gpu.example.com'", "yes"},

@@ -9,6 +9,9 @@
 namespace nos::dra {
 namespace {
 
+// Some 0.4 ms: an expression may be made to cost more.
+constexpr int64_t kPrefetchSteps = 2'000;
+
 constexpr const char* kGroupsOfPods = "scheduling.k8s.io";
 
 using cluster::NodeInfo;
@@ -365,7 +368,7 @@ const DeviceIndex::Claim& DeviceIndex::FindClaim(const std::string& key) const {
 void DeviceIndex::Prefetch(const cluster::Node& node, const std::vector<PreparedClaims>& claims) {
   ranking_.Ranks(inventory_.View(node));
   AllocationOptions options;
-  options.max_steps = 1;  // expressions are evaluated before the search
+  options.max_steps = kPrefetchSteps;
   for (const PreparedClaims& prepared : claims) {
     if (!prepared.fault()) (void)dra::Allocate(inventory_, prepared, node, options);
   }

@@ -45,7 +45,7 @@ AllocationOutcome Run(const Inventory& inventory, const std::vector<PreparedClai
                       const NodeView& view, const AllocationOptions& options,
                       const DeviceRanking* measures) {
   AllocationOutcome outcome;
-  Screen screen(view, inventory.features(), inventory.expressions());
+  Screen screen(view, inventory.features(), inventory.expressions(), options.max_steps);
   Draft draft(screen, claims);
   Search search(screen, draft, claims, options);
   const Search::Found found = search.Run();
