@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,7 @@ class ClaimService final : public ClaimInterface {
     Time next{};
     std::string node_uid{};
     std::vector<device::HealthCondition> health{};
+    std::set<std::string> ending{};  // shares that claims have and no others get
     bool withdrawn = false;  // the node has no slices
   };
 
@@ -101,6 +103,8 @@ class ClaimService final : public ClaimInterface {
   bool Release();
   void Call(std::function<void(kube::Client&)> call);
   std::vector<dra::GpuOfDriver> AnnouncedGpus() const;
+  // Devices of claims that are allocated or prepared, which other claims may share.
+  std::set<std::string> SharedDevices() const;
   void FollowClaims(Time now);
   void WriteReports(Time now);
   void AnnounceFailure(const CreationReport& report, Time now);

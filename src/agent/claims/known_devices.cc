@@ -48,8 +48,13 @@ bool KnownDevices::IsShared(const ClaimedDevice& device) const {
 
 bool KnownDevices::Overlap(const ClaimedDevice& a, const ClaimedDevice& b) const {
   if (a.device == b.device) return !IsShared(a);
-  const dra::DriverDevice* first = Find(a.device);
-  const dra::DriverDevice* second = Find(b.device);
+  // A claim may have a share of a device that is not shared any more.
+  const auto place = [this](const std::string& name) {
+    const dra::DriverDevice* known = Find(name);
+    return known != nullptr ? known : Find(WithoutSharing(name));
+  };
+  const dra::DriverDevice* first = place(a.device);
+  const dra::DriverDevice* second = place(b.device);
   if (first == nullptr || second == nullptr || first->gpu != second->gpu) return false;
   if (!first->placement || !second->placement) return true;
   gpu::Occupancy room(*gpus_.at(first->gpu).model);

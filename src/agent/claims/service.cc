@@ -234,13 +234,43 @@ Status ClaimService::ReadGpus() {
   return Status::Ok();
 }
 
-// Claims keep the shares that they have when no others are to be announced.
+// Claims keep the shares that they have when no others are to be given. Shares of a GPU stay
+// announced until the last of them ends: consumers forget the counters of allocated devices that
+// their slice does not list.
 std::vector<dra::GpuOfDriver> ClaimService::AnnouncedGpus() const {
   std::vector<dra::GpuOfDriver> gpus = gpus_;
+  if (options_.shares) return gpus;
+  const std::set<std::string> shared = SharedDevices();
   for (dra::GpuOfDriver& gpu : gpus) {
-    if (!options_.shares) gpu.shares = {};
+    std::vector<std::string> shares;
+    bool in_use = false;
+    for (const dra::DriverDevice& device : dra::DevicesOf(gpu)) {
+      if (device.sharing == dra::DeviceSharing::kNone) continue;
+      shares.push_back(device.name);
+      in_use = in_use || shared.contains(device.name);
+    }
+    if (!in_use) {
+      gpu.shares = {};
+      continue;
+    }
+    for (const std::string& name : shares) gpu.device_faults.emplace(name, "SharesOff");
   }
   return gpus;
+}
+
+std::set<std::string> ClaimService::SharedDevices() const {
+  std::set<std::string> shared;
+  const auto add = [&](const std::vector<ClaimedDevice>& devices) {
+    for (const ClaimedDevice& device : devices) {
+      if (WithoutSharing(device.device) != device.device) shared.insert(device.device);
+    }
+  };
+  if (claims_ != nullptr) {
+    const auto all = claims_->Snapshot();
+    for (const auto& claim : *all) add(claim->devices);
+  }
+  for (const auto& [uid, claim] : driver_.prepared()) add(claim.devices);
+  return shared;
 }
 
 void ClaimService::FollowClaims(Time now) {
@@ -316,7 +346,10 @@ Status ClaimService::UpdateSlices(Time now, const Wanted& wanted) {
   // A pod that is bound before the kubelet knows the driver waits for the kubelet's next attempt.
   NOS_RETURN_IF_ERROR(server_->Registration());
   const std::vector<device::HealthCondition>& health = faults_.faults().conditions();
-  if (read_.next > now && read_.node_uid == wanted.node_uid && read_.health == health) {
+  std::set<std::string> ending;
+  if (!options_.shares) ending = SharedDevices();
+  if (read_.next > now && read_.node_uid == wanted.node_uid && read_.health == health &&
+      read_.ending == ending) {
     return Status::Ok();
   }
   NOS_RETURN_IF_ERROR(ReadGpus());
@@ -324,7 +357,7 @@ Status ClaimService::UpdateSlices(Time now, const Wanted& wanted) {
   const std::string version = files.ok() ? files->version : "";
   const dra::NodeOfDriver node{options_.node, wanted.node_uid, version, ServesExtendedResources()};
   NOS_RETURN_IF_ERROR(slices_.Publish(client_, node, AnnouncedGpus()));
-  read_ = {now + options_.poll, wanted.node_uid, health, false};
+  read_ = {now + options_.poll, wanted.node_uid, health, std::move(ending), false};
   return Status::Ok();
 }
 

@@ -356,6 +356,41 @@ TEST_F(ClaimServiceTest, AnnouncesSharesWhereTheServerStoresThem) {
   EXPECT_FALSE(has_shares());
 }
 
+// Schedulers would give away the GPU as a whole.
+TEST_F(ClaimServiceTest, AnnouncesSharesInUseAfterTheyAreSwitchedOff) {
+  const auto announced = [this](const std::string& device) -> std::string {
+    const auto slices = Slices();
+    for (const Json& slice : slices) {
+      const Json* devices = Find(slice, "spec", "devices");
+      if (devices == nullptr) continue;
+      for (const Json& one : devices->get_array()) {
+        if (FindString(one, "name") == device) return WriteJson(one);
+      }
+    }
+    return "";
+  };
+  shares_ = true;
+  StartService();
+  service_->Use(true, "node-uid");
+  ASSERT_TRUE(Until([&] { return !announced("gpu-0-time-slices").empty(); }));
+  EXPECT_FALSE(Has(announced("gpu-0-time-slices"), "SharesOff"));
+  {
+    const std::lock_guard lock(locked_.mutex());
+    Allocate("a", {"gpu-0-time-slices"}, "gpu.nos.nebuly.com", 0);
+  }
+  ASSERT_TRUE(Until([&] { return Has(ClaimText("a"), "DeviceReady"); }));
+  shares_ = false;
+  StartService();
+  service_->Use(true, "node-uid");
+  ASSERT_TRUE(Until([&] { return announced("gpu-1-time-slices").empty(); }));
+  EXPECT_TRUE(Has(announced("gpu-0-time-slices"), "SharesOff")) << "no other claim gets a share";
+  {
+    const std::lock_guard lock(locked_.mutex());
+    Release("a");
+  }
+  EXPECT_TRUE(Until([&] { return announced("gpu-0-time-slices").empty(); }));
+}
+
 // An older kubelet would start the container without the device.
 TEST_F(ClaimServiceTest, AnnouncesForExtendedResourcesIfTheKubeletKnowsThem) {
   const auto kubelet = [this](const char* version) {

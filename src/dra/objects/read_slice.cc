@@ -187,8 +187,12 @@ Status ReadDeviceClass(JsonSource json, DeviceClass& to) {
 
 Status ReadDeviceTaintRule(JsonSource json, DeviceTaintRule& to) {
   to = DeviceTaintRule();
-  const auto read_selector = [](Field& from, DeviceTaintRule::Selector& selector) {
-    from.Members(At("driver", [&](Field& f) { ReadOptional(f, selector.driver); }),
+  // Selectors of Kubernetes 1.34 (v1alpha3) that later versions do not have.
+  bool unknown = false;
+  const auto note = [&](Field& f) { unknown = unknown || f.Present(); };
+  const auto read_selector = [&](Field& from, DeviceTaintRule::Selector& selector) {
+    from.Members(At("deviceClassName", note), At("selectors", note),
+                 At("driver", [&](Field& f) { ReadOptional(f, selector.driver); }),
                  At("pool", [&](Field& f) { ReadOptional(f, selector.pool); }),
                  At("device", [&](Field& f) { ReadOptional(f, selector.device); }));
   };
@@ -198,6 +202,7 @@ Status ReadDeviceTaintRule(JsonSource json, DeviceTaintRule& to) {
                                 At("taint", to.taint, ReadTaint));
                  }));
   }));
+  if (unknown) to.selector.reset();  // it selects no device
   return MustHave(!to.name.empty(), "metadata.name");
 }
 

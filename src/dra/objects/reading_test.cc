@@ -137,5 +137,21 @@ TEST(ToleratesTest, Table) {
   EXPECT_FALSE(tolerates("k", "Future", "v", ""));
 }
 
+// Kubernetes 1.34 can select by class and by expression, which narrows the selection.
+TEST(ReadDeviceTaintRuleTest, SelectorsThatAreNotKnownSelectNothing) {
+  const auto selects = [](const std::string& selector) {
+    DeviceTaintRule rule;
+    const Status status = ReadDeviceTaintRule(
+        *ParseJson(R"({"metadata": {"name": "r"}, "spec": {"deviceSelector": )" + selector +
+                   R"(, "taint": {"key": "k", "effect": "NoSchedule"}}})"),
+        rule);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return Selects(rule, Name("d.io"), Name("p"), Name("d0"));
+  };
+  EXPECT_TRUE(selects(R"({"driver": "d.io"})"));
+  EXPECT_FALSE(selects(R"({"deviceClassName": "c"})"));
+  EXPECT_FALSE(selects(R"({"driver": "d.io", "selectors": [{"cel": {"expression": "true"}}]})"));
+}
+
 }  // namespace
 }  // namespace nos::dra
