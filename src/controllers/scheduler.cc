@@ -135,6 +135,7 @@ reconcile::ReconcileResult Scheduler::Reconcile(const std::string&, const reconc
   // 3. Expire timeouts that change where pods may be scheduled, because no watch event announces
   //    them. Refresh precomputed inputs of scores if many pods have changed.
   ExpireTimeouts(now);
+  placer_.GiveBackDevices(client, now);
   PrecomputeIfDue();
 
   // 4. Schedule pods, highest priority first, as far as bindings in flight allow.
@@ -238,6 +239,7 @@ void Scheduler::ApplyPod(const Pod& before, const Pod& after, Time now) {
 
   // 2. Bring the engine and the queue up to date.
   after == nullptr ? engine_.RemovePod(key) : engine_.SetPod(after);
+  if (before != nullptr && (gone || cluster::HasEnded(*after))) placer_.OnGone(before, now);
   const bool ends = RunsSomewhere(before) && (gone || !RunsSomewhere(after));
   if (ends) departed_.Add(*before, gone || !cluster::HasEnded(*after), now);
   const SchedulerProfile* profile = profiles_.Find(*known);

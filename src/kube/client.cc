@@ -119,7 +119,9 @@ Result<Json> BodyOf(Result<ApiResponse> response) {
   NOS_RETURN_IF_ERROR(StatusOf(*response));
   if (response->text.empty()) return std::move(response->body);
   auto tree = ParseJson(response->text);
-  if (!tree.ok()) return tree.status().Within("the API server's answer");
+  if (!tree.ok()) {  // the request may have taken effect
+    return Status(Code::kUnavailable, "the API server's answer: " + tree.status().message());
+  }
   return tree;
 }
 

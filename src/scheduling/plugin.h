@@ -264,6 +264,12 @@ struct WrittenVersions {
   std::map<std::string, std::string, std::less<>> by_path;
 };
 
+// Left in CycleState by the caller of PreBind: paths of requests that the API server has refused,
+// so that they never take effect.
+struct RefusedWrites {
+  std::set<std::string, std::less<>> paths;
+};
+
 // Progress of PreBind for a pod that has a node and is not bound yet.
 struct Progress {
   enum class Kind { kReady, kWaits, kFailed } kind = Kind::kReady;

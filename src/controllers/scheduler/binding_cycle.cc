@@ -21,6 +21,13 @@ bool IsUncertain(const Status& status) {
   return status.code() == Code::kDeadline || status.code() == Code::kUnavailable;
 }
 
+// True if the API server has refused the request, so that it never takes effect. A conflict may
+// come from the request itself, sent twice by a connection that broke.
+bool IsRefused(const Status& status) {
+  return status.code() == Code::kPermission || status.code() == Code::kNotFound ||
+         status.code() == Code::kInvalid;
+}
+
 // The path of the object that the request wrote.
 std::string PathOfWritten(const kube::ApiRequest& write, const Json& answer) {
   if (write.method != "POST") return write.path;
@@ -62,6 +69,7 @@ struct BindingCycle::Answer {
   Status status;
   std::string node;           // kRead: where the pod is bound, if it is
   std::string path, version;  // kPreBind: of the object that was written
+  std::string refused;        // kPreBind: path of the request that never takes effect
 };
 
 struct BindingCycle::Results {
@@ -359,7 +367,8 @@ void BindingCycle::SendWrites(Binding& binding, std::vector<kube::ApiRequest> wr
     auto call = [results = results_, key = binding.pod->Key(), attempt = binding.attempt,
                  write = std::move(write)](kube::Client& with) {
       const Result<Json> written = with.Send(write);
-      Answer answer{key, attempt, Answer::To::kPreBind, written.status(), {}, {}, {}};
+      Answer answer{key, attempt, Answer::To::kPreBind, written.status(), {}, {}, {}, {}};
+      if (IsRefused(written.status())) answer.refused = write.path;
       if (written.ok()) {
         answer.status = CheckStored(write, *written);
         answer.path = PathOfWritten(write, *written);
@@ -378,7 +387,7 @@ void BindingCycle::SendBind(Binding& binding, kube::Client& client) {
   auto call = [results = results_, pod = binding.pod, node = binding.node,
                attempt = binding.attempt](kube::Client& with) {
     Status bound = with.Bind(pod->meta.ns, pod->meta.name, node, pod->meta.uid);
-    results->Put({pod->Key(), attempt, Answer::To::kBind, std::move(bound), {}, {}, {}});
+    results->Put({pod->Key(), attempt, Answer::To::kBind, std::move(bound), {}, {}, {}, {}});
   };
   Post(workers_, client, std::move(call));
 }
@@ -386,7 +395,7 @@ void BindingCycle::SendBind(Binding& binding, kube::Client& client) {
 void BindingCycle::ReadBack(const Binding& binding, kube::Client& client) {
   auto call = [results = results_, pod = binding.pod,
                attempt = binding.attempt](kube::Client& with) {
-    Answer answer{pod->Key(), attempt, Answer::To::kRead, {}, {}, {}, {}};
+    Answer answer{pod->Key(), attempt, Answer::To::kRead, {}, {}, {}, {}, {}};
     const Result<std::string> node = NodeOf(*pod, with);
     node.ok() ? void(answer.node = *node) : void(answer.status = node.status());
     results->Put(std::move(answer));
@@ -406,6 +415,11 @@ void BindingCycle::ApplyAnswer(const Answer& answer, Time now) {
     auto* versions = binding.state.Get<scheduling::WrittenVersions>();
     if (versions == nullptr) versions = &binding.state.Set(scheduling::WrittenVersions());
     versions->by_path[answer.path] = answer.version;
+  }
+  if (!answer.refused.empty()) {
+    auto* refused = binding.state.Get<scheduling::RefusedWrites>();
+    if (refused == nullptr) refused = &binding.state.Set(scheduling::RefusedWrites());
+    refused->paths.insert(answer.refused);
   }
   if (preparing_.contains(answer.key)) due_.insert(answer.key);
   if (!answer.status.ok()) Release(answer.key, answer.status.ToString(), now);

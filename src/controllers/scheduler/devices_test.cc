@@ -131,6 +131,39 @@ TEST_F(SchedulerDevicesTest, UnansweredAllocationKeepsItsDevice) {
   EXPECT_FALSE(IsAllocated("q"));
 }
 
+// Its devices count as in use until the API server shows what became of the write.
+TEST_F(SchedulerDevicesTest, DevicesInDoubtAreFreeAfterTheirPodIsDeleted) {
+  for (const Result<kube::ApiResponse>& answer :
+       {Result<kube::ApiResponse>(kube::HttpStatus(409, "conflict")),
+        Result<kube::ApiResponse>(Status(Code::kDeadline, "no answer"))}) {
+    Cordon("b");
+    const auto refused = kube::Refuse(api_, "PATCH", "/resourceclaims/p/status", answer, 1);
+    Pod("p");
+    for (int i = 0; i < 1000 && *refused == 0; ++i) runner_->Step(clock_);
+    ASSERT_EQ(*refused, 1);
+    api_.Remove("pods", "ml/p");
+    Pod("q");
+    RunInSteps(seconds(600));
+    EXPECT_EQ(NodeOf("q"), "a");
+    EXPECT_FALSE(IsAllocated("p"));
+    for (const char* name : {"p", "q"}) api_.Remove("resourceclaims", std::string("ml/") + name);
+    api_.Remove("pods", "ml/q");
+    Run();
+  }
+}
+
+// The API server will never store the allocation.
+TEST_F(SchedulerDevicesTest, RefusedAllocationFreesItsDevice) {
+  Cordon("b");
+  kube::Refuse(api_, "PATCH", "/resourceclaims/p/status", kube::HttpStatus(403, "forbidden"));
+  Pod("p");
+  Run();
+  Pod("q");
+  RunInSteps(seconds(120));
+  EXPECT_EQ(NodeOf("p"), "");
+  EXPECT_EQ(NodeOf("q"), "a");
+}
+
 TEST_F(SchedulerDevicesTest, FailedBindingReleasesTheDevicesForAnotherNode) {
   Cordon("b");
   kube::Refuse(api_, "POST", "/binding", kube::HttpStatus(500, "no"));
@@ -171,6 +204,39 @@ TEST_F(SchedulerDevicesTest, PodIsBoundAfterItsDeviceFailed) {
   report("d.io/ready");
   RunInSteps(seconds(60));
   EXPECT_EQ(NodeOf("p"), "a");
+}
+
+// The pod gets the device of the other node.
+TEST_F(SchedulerDevicesTest, DevicesThatAreNotPreparedAreLeft) {
+  for (const char* node : {"a", "b"}) {
+    Slice(node, {{"name", "d0"},
+                 {"bindsToNode", true},
+                 {"bindingConditions", JsonArray{"d.io/ready"}},
+                 {"bindingFailureConditions", JsonArray{"d.io/failed"}}});
+  }
+  const auto pool = [&] {
+    const Json* results = nos::Find(Claim("p"), "status", "allocation", "devices", "results");
+    return results == nullptr ? "" : std::string(FindString(results->get_array().at(0), "pool"));
+  };
+  Pod("p");
+  Run();
+  const std::string first = pool(), second = first == "a" ? "b" : "a";
+  ASSERT_NE(first, "");
+  // 1. The driver of the first node is gone.
+  RunInSteps(seconds(660));
+  EXPECT_EQ(pool(), second);
+  // 2. The driver of the second one reports a failure. The first one is tried again: both are
+  //    suspected.
+  Json claim = Claim("p");
+  MakeObject(claim, "status")["devices"] =
+      JsonArray{{{"driver", "d.io"},
+                 {"pool", second},
+                 {"device", "d0"},
+                 {"conditions", JsonArray{{{"type", "d.io/failed"}, {"status", "True"}}}}}};
+  api_.Put(claim);
+  RunInSteps(seconds(60));
+  EXPECT_NE(pool(), "");
+  EXPECT_EQ(nos::Find(Claim("p"), "status", "devices"), nullptr);
 }
 
 TEST_F(SchedulerDevicesTest, GangIsBoundAfterADeviceOfItFailed) {

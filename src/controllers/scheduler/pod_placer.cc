@@ -84,6 +84,16 @@ void PodPlacer::PostFilter(const Pod& pod, kube::Client& client, Time now) {
   }
 }
 
+void PodPlacer::GiveBackDevices(kube::Client& client, Time now) {
+  for (const Pod& pod : doubtful_.TakeDue(engine_.snapshot(), now)) PostFilter(pod, client, now);
+}
+
+std::optional<Time> PodPlacer::NextDue() const {
+  const std::optional<Time> doubts = doubtful_.NextDue();
+  if (held_.empty() || !settled_) return doubts;
+  return std::min(doubts.value_or(Time::max()), *settled_);
+}
+
 std::set<std::string> PodPlacer::TakeHeld(Time now) {
   if (settled_ && now < *settled_) return {};
   inherited_.clear();

@@ -19,6 +19,7 @@
 #include "controllers/scheduler/profile.h"
 #include "scheduling/diagnosis.h"
 #include "scheduling/engine.h"
+#include "scheduling/plugins/dynamic_resources/doubtful_claims.h"
 
 namespace nos::controllers {
 
@@ -53,8 +54,12 @@ class PodPlacer {
   void PostFilter(const Pod& pod, kube::Client& client, Time now);
   // Keys of pods whose requests were held back, once they need not be.
   std::set<std::string> TakeHeld(Time now);
-  // When TakeHeld has pods. Absent: never.
-  std::optional<Time> NextDue() const { return held_.empty() ? std::nullopt : settled_; }
+  // The pod is deleted or has ended.
+  void OnGone(const Pod& pod, Time now) { doubtful_.OnGone(pod, engine_.snapshot(), now); }
+  // Sends the requests by which pods that are gone give back devices (DoubtfulClaims).
+  void GiveBackDevices(kube::Client& client, Time now);
+  // When TakeHeld or GiveBackDevices have something to do. Absent: never.
+  std::optional<Time> NextDue() const;
 
  private:
   bool UsesInherited(const cluster::Pod& pod) const;
@@ -68,6 +73,7 @@ class PodPlacer {
   std::optional<Time> settled_;
   std::set<std::string> inherited_;  // keys of claims that were allocated at the start
   std::set<std::string> held_;       // keys of pods
+  scheduling::DoubtfulClaims doubtful_;
 };
 
 }  // namespace nos::controllers

@@ -204,6 +204,8 @@ Progress FollowGang(AssumedClaims& assumed, const cluster::Pod& pod,
 
 }  // namespace
 
+std::string StatusPathOf(const ResourceClaim& claim) { return PathOf(claim, "status"); }
+
 codec::ApiRequest StatusWrite(const ResourceClaim& claim, const std::string& version,
                               const dra::Allocation* allocation, const dra::ClaimConsumer& user) {
   JsonObject entry{{"resource", user.resource}, {"name", user.name}, {"uid", user.uid}};

@@ -42,6 +42,9 @@ Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
                      const cluster::ClusterContext& around, const WrittenVersions* versions,
                      Time now, Duration patience);
 
+// The path of StatusWrite.
+std::string StatusPathOf(const dra::ResourceClaim& claim);
+
 // Stores the allocation and the user, if the claim has this version; "": any.
 codec::ApiRequest StatusWrite(const dra::ResourceClaim& claim, const std::string& version,
                               const dra::Allocation* allocation, const dra::ClaimConsumer& user);

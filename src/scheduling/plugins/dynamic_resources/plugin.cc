@@ -421,16 +421,20 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
 }
 
 // Once the write was sent, in this attempt or an earlier one, the API server may have stored the
-// allocation, whatever it answered.
+// allocation, unless it has refused the write. A conflict is no such refusal: the write may have
+// been sent twice, and stored the first time.
 void DynamicResources::Unreserve(const Pod&, std::string_view, cluster::ClusterSnapshot& snapshot,
                                  CycleState& state) const {
   auto* assumed = state.Get<AssumedClaims>();
   if (assumed == nullptr) return;
+  const auto* refused = state.Get<RefusedWrites>();
   for (const AssumedClaims::Change& change : assumed->changes) {
     if (!change.allocates) continue;
     const std::string key = change.claim->Key();
     if (const auto& index = snapshot.around().devices; index != nullptr) {
-      const bool written = assumed->stage == AssumedClaims::Stage::kWritten;
+      const bool written =
+          assumed->stage == AssumedClaims::Stage::kWritten &&
+          (refused == nullptr || !refused->paths.contains(StatusPathOf(*change.claim)));
       written || change.doubtful ? index->SetDoubtful(key) : index->Withdraw(key);
     } else if (change.creates()) {
       snapshot.ChangeContext(false).device_claims.Set(key, nullptr);
