@@ -7,6 +7,7 @@
 
 #include "dra/allocation/prepared.h"
 #include "dra/device_index.h"
+#include "dra/gpu_driver.h"
 #include "dra/pools/node_view.h"
 
 namespace nos::dra {
@@ -18,6 +19,7 @@ constexpr size_t kMaxClaims = 4096;  // remembered; any user may write claims
 // Whole GPUs are the largest.
 int64_t SizeOf(std::string_view resource) {
   constexpr std::string_view kMig = "nvidia.com/mig-";
+  std::ranges::replace(profile, '+', '.');  // "1g.10gb+me" is nvidia.com/mig-1g.10gb.me
   if (!resource.starts_with(kMig)) return resource.empty() ? 0 : INT64_MAX;
   const size_t dot = resource.find('.', kMig.size());
   int64_t size = 0;
@@ -25,6 +27,31 @@ int64_t SizeOf(std::string_view resource) {
     size = std::min<int64_t>(size * 10 + (resource[i] - '0'), INT64_MAX / 100);
   }
   return size;
+}
+
+// Any user may write expressions. Of their cost, some 50 ms.
+constexpr uint64_t kMaxCost = 3'000'000;
+
+// More than any quota allows: the most is not known yet.
+const DeviceCounts& Unknown() {
+  static const DeviceCounts unknown{{std::string(kGpuMemory), kMaxGb}};
+  return unknown;
+}
+
+// False if the attributes, by which selectors choose, contradict the name: a node may publish any
+// device.
+bool FitsItsName(const Device& device, std::string_view driver, std::string_view resource) {
+  constexpr std::string_view kMig = "nvidia.com/mig-";
+  std::string_view type;
+  std::string profile;
+  for (const auto& [name, value] : *device.attributes) {
+    if (value.type != Attribute::Type::kString || value.list) continue;
+    const std::string_view plain = PlainAttribute(name.str(), driver);
+    if (plain == "type") type = value.text.str();
+    if (plain == "profile") profile = value.text.str();
+  }
+  if (!resource.starts_with(kMig)) return type != "mig" && profile.empty();
+  return type != "gpu" && (profile.empty() || profile == resource.substr(kMig.size()));
 }
 
 // Remembers the resources of devices by their names, because most nodes have the same names.
@@ -99,6 +126,8 @@ const DeviceCounts& DeviceIndex::MostOf(const ResourceClaim& claim, const FindCl
                                 inventory_.features());
   if (prepared.fault() || base_ == nullptr) return found->second;
   Resources resources;
+  const uint64_t before = expressions_->cost();
+  bool unknown = false;
   const auto largest_for = [&](const PreparedRequest& request) {
     Largest largest;
     for (size_t i = 0; i < base_->size(); ++i) {
@@ -106,6 +135,8 @@ const DeviceCounts& DeviceIndex::MostOf(const ResourceClaim& claim, const FindCl
       int64_t matches = 0;
       for (const ViewDevice& at : view.devices) {
         const Generation& generation = *view.pools[at.pool].generation;
+        unknown = unknown || expressions_->cost() - before > kMaxCost;
+        if (unknown) return largest;
         if (generation.Matches(request.selectors_key, request.selectors, at.index, *expressions_) !=
             Generation::Answer::kYes) {
           continue;
@@ -116,6 +147,8 @@ const DeviceCounts& DeviceIndex::MostOf(const ResourceClaim& claim, const FindCl
                             !inventory_.features().consumable_capacity;
         const Resources::Known& device = resources.Of(of_pool);
         if (device.size <= largest.size) continue;
+        const std::string_view driver = of_pool.slice->driver.str();
+        if (!FitsItsName(*of_pool.device, driver, device.resource)) continue;
         largest.size = device.size;
         largest.resource = device.resource;
       }
@@ -129,6 +162,10 @@ const DeviceCounts& DeviceIndex::MostOf(const ResourceClaim& claim, const FindCl
       Raise(most, CountsFor(request, largest_for(request)));
     }
     Sum(found->second, most);
+  }
+  if (unknown) {  // answers are remembered, so a later call gets further
+    most_.erase(found);
+    return Unknown();
   }
   return found->second;
 }

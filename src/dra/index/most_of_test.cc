@@ -108,6 +108,14 @@ TEST_F(MostOfTest, AdminsAndSharesCountLess) {
 }
 
 // The API server may show slices and claims before nodes.
+// A node may publish a device with a name of its own choice.
+TEST_F(MostOfTest, DeviceWhoseAttributesContradictItsNameDoesNotCount) {
+  SetSlice({DeviceOf("gpu-0", "mig", "1g.10gb"), DeviceOf("gpu-1-mig-7g80gb-0-0", "mig", "1g.10gb"),
+            DeviceOf("gpu-0-mig-1g10gb-19-6", "mig", "1g.10gb")});
+  EXPECT_THAT(MostOf({"r", Asks("profile == '1g.10gb'"), {}}),
+              ElementsAre(Pair(kClass, 1), Pair("nvidia.com/mig-1g.10gb", 1)));
+}
+
 TEST_F(MostOfTest, FollowsNodes) {
   ResourceClaim claim;
   claim.requests = {{"r", Asks("type == 'gpu'"), {}}};
