@@ -154,10 +154,6 @@ TEST_F(SchedulerExtendedResourcesTest, ClaimThatAnotherPodUsesIsNeverDeleted) {
 TEST_F(SchedulerExtendedResourcesTest, PodWithANamedClaimIsNotBoundToANodeWithAPlugin) {
   PluginNode();
   Cordon("claims");
-  Pod("like-p");
-  Run();
-  ASSERT_EQ(NodeOf("like-p"), "plugin");
-  api_.Remove("pods", "ml/like-p");
   Pod("p");
   ChangePod("p", [](Json& pod) {
     MakeObject(pod, "status")["extendedResourceClaimStatus"] =

@@ -845,6 +845,26 @@ TEST(DynamicResourcesWithoutEngineTest, SnapshotWithTablesIsEnough) {
   EXPECT_EQ(framework.Schedule(Claiming("q", "d"), snapshot).node, nullptr);
 }
 
+// The kubelet would wait for the claim for ever. Pods that are alike share verdicts.
+TEST_F(DynamicResourcesTest, NamedClaimKeepsAPodFromNodesWithAPlugin) {
+  auto serving = std::make_shared<dra::DeviceClass>(*Class());
+  serving->extended_resource_name = "example.com/d";
+  engine_.ChangeContext([&](ClusterContext& around) {
+    for (const char* node : {"a", "b"}) around.device_slices.Set(node, nullptr);
+    around.device_classes.Set("d", serving);
+  });
+  engine_.SetNode(std::make_shared<const cluster::Node>(NodeOf("a", {{"example.com/d", "1"}})));
+  Pod pod = PodOf("p");
+  pod.meta.uid = "p";
+  pod.containers.front().requests["example.com/d"] = Quantity::FromValue(1);
+  EXPECT_EQ(NodeFor(pod), "a");
+  Pod named = pod;
+  named.extended_claim = "gone";
+  EXPECT_EQ(NodeFor(named), "");
+  CycleState state;
+  EXPECT_EQ(Assume(named, "a", state).code, codes::kDevicesElsewhere);
+}
+
 // A profile that disables the plugin would bind the pod without a device.
 TEST_F(DynamicResourcesTest, WithoutThePluginNodesLackExtendedResources) {
   auto serving = std::make_shared<dra::DeviceClass>(*Class());
