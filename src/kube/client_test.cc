@@ -93,6 +93,12 @@ TEST_F(ClientTest, MapsHttpStatusToCodes) {
   EXPECT_NE(StatusOf(cases[5].first).message().find("503"), std::string::npos);
 }
 
+// The API server has carried out the request.
+TEST_F(ClientTest, GarbledAnswerIsNoRefusal) {
+  transport_.answers.push_back({200, nullptr, {}, "{", {}});
+  EXPECT_EQ(client_.Get(kPods, "a", "p").status().code(), Code::kUnavailable);
+}
+
 TEST_F(ClientTest, BindPostsABindingAndReportsAConflict) {
   transport_.answers.push_back({409, Parsed(R"({"reason":"Conflict"})")});
   EXPECT_EQ(client_.Bind("a", "p", "n").code(), Code::kConflict);
