@@ -53,10 +53,6 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
     : config_(config),
       profiles_(std::move(profiles)),
       engine_(catalogue),
-      devices_(devices != nullptr
-                   ? std::move(devices)
-                   : std::make_shared<dra::DeviceIndex>(
-                         dra::Features::All(), std::make_shared<dra::CelExpressions>(), catalogue)),
       queue_(config_.queue),
       partition_requests_(catalogue, config_.partition_requests),
       metrics_(metrics),
@@ -87,6 +83,11 @@ Scheduler::Scheduler(SchedulerConfig config, std::vector<SchedulerProfile> profi
     engine_.SetChargeRules(quotas->options().charges);
     terminating_.SetMaxGrace(quotas->options().max_grace);
   }
+  if (devices == nullptr) {
+    devices = std::make_shared<dra::DeviceIndex>(
+        dra::Features::All(), std::make_shared<dra::CelExpressions>(), catalogue);
+  }
+  engine_.FollowDevices(std::move(devices));
   engine_.OnNodeChange([this](std::string_view node) { bindings_.OnNodeChange(node); });
 }
 
@@ -188,8 +189,6 @@ void Scheduler::ApplyEverything(const reconcile::Listers& view, Time now) {
     engine_.ChangeContext(
         [&](cluster::ClusterContext& around) { around = view.around->Collect(); });
   }
-  // After the context: the index forgets what the context lacks.
-  if (devices_ != nullptr) engine_.FollowDevices(std::move(devices_));
   const auto pods = view.pods.Snapshot();
   const auto apply = [&](bool running) {
     for (const Pod& pod : *pods) {

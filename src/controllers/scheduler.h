@@ -161,7 +161,6 @@ class Scheduler final : public reconcile::Reconciler {
   const SchedulerConfig config_;
   const Profiles profiles_;
   scheduling::Engine engine_;
-  std::shared_ptr<dra::DeviceIndex> devices_;  // until the engine has it
   scheduling::SchedulingQueue queue_;
   PartitionRequests partition_requests_;
   Gangs gangs_;

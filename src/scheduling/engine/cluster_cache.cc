@@ -124,7 +124,13 @@ bool ClusterCache::RemoveNode(const std::string& name) {
 void ClusterCache::FollowDevices(std::shared_ptr<dra::DeviceIndex> devices) {
   devices_ = std::move(devices);
   devices_->SetBase(&snapshot_);
-  ChangeContext([](cluster::ClusterContext&) {});
+  // A context without devices has not been read yet: the index may know them from a stand-by.
+  const cluster::ClusterContext& around = snapshot_.around();
+  if (around.device_slices.rows().empty() && around.device_claims.rows().empty()) {
+    snapshot_.ChangeContext().devices = devices_;
+  } else {
+    ChangeContext([](cluster::ClusterContext&) {});
+  }
   charges_.SetClaims(WithClaims({}, snapshot_).claims);
   for (const auto& [key, placed] : placed_) {
     devices_->CountPlaced(*placed.pod, 1);

@@ -92,7 +92,8 @@ class ClusterCache {
     change(snapshot_.ChangeContext(false));
     FollowDevices(kind, key);
   }
-  // From now on devices and their claims are followed, and pods that claim devices served.
+  // From now on devices and their claims are followed, and pods that claim devices served. What the
+  // index knows already is compared with the next context.
   void FollowDevices(std::shared_ptr<dra::DeviceIndex> devices);
   // Runs the reserve plugins; see Engine::Reserve.
   Verdict Reserve(const Framework& framework, const cluster::Pod& pod, std::string_view node,
