@@ -138,11 +138,17 @@ bool QuotaChecker::MayTake(const cluster::Pod& victim, const cluster::Pod& claim
   const PlainQuota* theirs = QuotaOf(victim.meta.ns);
   if (ours == nullptr || ours == theirs) return false;
   if (theirs == nullptr) return true;
-  const quota::Amounts asked = ChargeOf(claimant);
-  return std::ranges::any_of(asked.entries(), [&](const quota::Amounts::Entry& entry) {
+  const auto is_beyond_min = [&](const quota::Amounts::Entry& entry) {
     const auto min = theirs->min.Named(entry.first);
     return min && PerhapsUsedBy(*theirs, entry.first, now) > *min;
-  });
+  };
+  const auto is_named = [&](const quota::Amounts::Entry& entry) {
+    return entry.second > 0 && theirs->min.Named(entry.first);
+  };
+  const quota::Amounts asked = ChargeOf(claimant), held = ChargeOf(victim);
+  return std::ranges::any_of(asked.entries(), is_beyond_min) ||
+         std::ranges::any_of(held.entries(), is_beyond_min) ||
+         std::ranges::none_of(held.entries(), is_named);
 }
 
 void QuotaChecker::OnLeaving(const quota::Amounts& charge) {

@@ -1,7 +1,8 @@
 // Invariant checker: a scheduler enforces elastic quotas. Checks the objects in the API server with
 // plain sums. No namespace exceeds its max, or borrows beyond the sum of all guarantees (pods that
 // are being evicted no longer count for their namespace). A pod evicted for the quota of another
-// namespace belongs to a namespace that uses more than its own min.
+// namespace belongs to a namespace that uses more than its own min, or holds nothing that this min
+// names.
 //
 //   checker.SetQuotas({{"team-a", {"team-a"}, min, max}}, now);   // all quotas from now on
 //   checker.See(before, after, now);                              // for each change of a pod

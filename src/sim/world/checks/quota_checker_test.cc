@@ -136,6 +136,14 @@ TEST_F(QuotaCheckerTest, AcceptsEvictionsOnlyFromQuotasOverMin) {
   EXPECT_TRUE(MayTake("none", "b"));
 }
 
+TEST_F(QuotaCheckerTest, AcceptsEvictionsOfPodsThatMinDoesNotCover) {
+  SetQuotas({Quota("a", 2), Quota("b", 2)});
+  Bind("a", "one", 1);
+  EXPECT_FALSE(MayTake("a", "b"));
+  EXPECT_TRUE(
+      checker.MayTake(*Make("a", "victim", 0, true), *Make("b", "claimant", 1, false), now));
+}
+
 TEST_F(QuotaCheckerTest, EvictedPodStopsCountingAfterAWhile) {
   SetQuotas({Quota("a", 2), Quota("b", 2)});
   Bind("a", "one", 3);
