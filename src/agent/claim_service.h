@@ -93,7 +93,7 @@ class ClaimService final : public ClaimInterface {
     std::string node_uid{};
     std::vector<device::HealthCondition> health{};
     std::set<std::string> ending{};  // shares that claims have and no others get
-    bool withdrawn = false;  // the node has no slices
+    bool withdrawn = false;          // the node has no slices
   };
 
   Status Start();
