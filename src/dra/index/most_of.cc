@@ -19,7 +19,6 @@ constexpr size_t kMaxClaims = 4096;  // remembered; any user may write claims
 // Whole GPUs are the largest.
 int64_t SizeOf(std::string_view resource) {
   constexpr std::string_view kMig = "nvidia.com/mig-";
-  std::ranges::replace(profile, '+', '.');  // "1g.10gb+me" is nvidia.com/mig-1g.10gb.me
   if (!resource.starts_with(kMig)) return resource.empty() ? 0 : INT64_MAX;
   const size_t dot = resource.find('.', kMig.size());
   int64_t size = 0;
@@ -50,6 +49,7 @@ bool FitsItsName(const Device& device, std::string_view driver, std::string_view
     if (plain == "type") type = value.text.str();
     if (plain == "profile") profile = value.text.str();
   }
+  std::ranges::replace(profile, '+', '.');  // "1g.10gb+me" is nvidia.com/mig-1g.10gb.me
   if (!resource.starts_with(kMig)) return type != "mig" && profile.empty();
   return type != "gpu" && (profile.empty() || profile == resource.substr(kMig.size()));
 }
