@@ -90,7 +90,8 @@ void CheckDaemon(const Snapshot& snapshot, const Daemon& daemon, Findings& findi
                                fmt::format("the {} is not installed{}", daemon.command, where));
   }
   const auto runs = [&](std::string_view command) { return !snapshot.Running(command).empty(); };
-  if (!runs("partitioner") && !runs("agent") && (runs("scheduler") || runs("operator"))) {
+  const bool others = runs("scheduler") || runs("operator");
+  if (running.empty() && others && !runs("partitioner") && !runs("agent")) {
     return findings.NotChecked(
         code,
         fmt::format("neither partitioner nor agent is installed{}: nos partitions no GPU", where));

@@ -48,8 +48,11 @@ class StandbyDevicesTest : public testing::Test {
         {"metadata", {{"namespace", "ml"}, {"name", name}, {"uid", name + "-claim"}}},
         {"spec",
          {{"devices",
-           {{"requests",
-             JsonArray{{{"name", "r"}, {"exactly", {{"deviceClassName", "any"}}}}}}}}}}};
+           {{"requests", JsonArray{{{"name", "r"},
+                                    {"exactly",
+                                     {{"deviceClassName", "any"},
+                                      {"allocationMode", "ExactCount"},
+                                      {"count", 1}}}}}}}}}}};
     if (!on.empty()) {
       const Json result = {{"request", "r"}, {"driver", "d.io"}, {"pool", on}, {"device", "d0"}};
       claim["status"] = {{"allocation", {{"devices", {{"results", JsonArray{result}}}}}}};

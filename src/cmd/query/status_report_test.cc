@@ -125,7 +125,7 @@ TEST_F(StatusReportTest, SaysHowManyGroupsAreNotShown) {
 TEST_F(StatusReportTest, ShowsDecisionsOfLastHour) {
   const int64_t now = 1'763'760'000'000;
   const Json answer = {
-      {"stories", JsonArray{{{"at", now - 60'000}, {"sentence", "evicted team-b/x for team-a/y"}},
+      {"stories", JsonArray{{{"at", now - 120'000}, {"sentence", "evicted team-b/x for team-a/y"}},
                             {{"at", "wrong"}, {"sentence", "left out"}},
                             {{"at", now + 5}, {"sentence", "by a server whose clock is ahead"}}}}};
   ClusterStatus status = Status();
@@ -137,7 +137,7 @@ TEST_F(StatusReportTest, ShowsDecisionsOfLastHour) {
   EXPECT_NE(text.find(R"(
 LAST HOUR, newest first; nos get stories lists all
 AGO  DECISION
-1m   evicted team-b/x for team-a/y
+2m   evicted team-b/x for team-a/y
 0s   by a server whose clock is ahead
 
 NEEDS ATTENTION
