@@ -59,7 +59,7 @@ expect 'STATUS: deployed' "$helm" install nos "$(dirname "$controlplane")/../dep
 expect kubeconfig "$controlplane" kubeconfig operator --dir "$dir" --namespace $system --serviceaccount nos-operator
 k get configmap nos-operator -n $system -o 'jsonpath={.data.config\.yaml}' |
   sed "s/^leaderElection:/&\n  resourceNamespace: $system/; s|^telemetry:|&\n  tokenFile: $work/token|
-    s|spoolFolder: .*|spoolFolder: $work/spool|" >"$work/operator.yaml"
+    s|^compositeNamespacesConfigMap: |&$system/|; s|spoolFolder: .*|spoolFolder: $work/spool|" >"$work/operator.yaml"
 printf 'health: {healthProbeBindAddress: "0"}\nmetrics: {bindAddress: "0"}\n' >>"$work/operator.yaml"
 "$build/nos" operator --config "$work/operator.yaml" --kubeconfig "$dir/operator.kubeconfig" \
   >"$work/operator.log" 2>&1 &

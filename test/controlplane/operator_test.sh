@@ -108,6 +108,7 @@ expect kubeconfig "$controlplane" kubeconfig operator --dir "$dir" --namespace $
 operator() {
   k get configmap nos-operator -n $system -o 'jsonpath={.data.config\.yaml}' |
     sed "s/^webhook:/&\n  hostName: localhost\n  bindAddress: 127.0.0.1:$2\n  secretNamespace: $system/
+      s/^compositeNamespacesConfigMap: /&$system\\//
       s/^leaderElection:/&\n  resourceNamespace: $system\n  leaseDuration: 4\n  renewDeadline: 2\n  retryPeriod: 0.5/" \
       >"$work/$1.yaml"
   printf 'health: {healthProbeBindAddress: "127.0.0.1:%s"}\nmetrics: {bindAddress: "0"}\n' $(($2 + 1)) >>"$work/$1.yaml"

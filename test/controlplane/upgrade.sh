@@ -132,6 +132,7 @@ configure() {
   {
     k get configmap nos-operator -n "$system" -o jsonpath='{.data.config\.yaml}' |
       sed "s|^leaderElection:|&\n$leases|; s|/etc/nos/known|$to/known|; s|/var/lib/nos/telemetry|$work/spool-operator|
+        s|^compositeNamespacesConfigMap: \([^/]*\)\$|compositeNamespacesConfigMap: $system/\1|
         s|^webhook:|&\n  bindAddress: 127.0.0.1:${hook_port:-0}\n  secretNamespace: $system|"
     rest
   } >"$to/operator.yaml"

@@ -53,7 +53,7 @@ for name in go go-subcharts walkai; do
   expect 'NOTE Limits of 128Mi .* gpuPartitioner.resources.limits \(512Mi\)' only notes "${of[@]}"
   expect 'NOTE gpuPartitioner.migAgent.resources.limits.cpu: 100m' only notes "${of[@]}"
   # The agent tolerates what it tolerated, with the taint that the old template had built in.
-  for part in 'key: nvidia.com/gpu' 'key: kubernetes.azure.com/scalesetpriority' 'key: n8s.nebuly.ai/auto-mig-enabled'; do
+  for part in 'key: nvidia.com/gpu$' 'key: kubernetes.azure.com/scalesetpriority' 'key: n8s.nebuly.ai/auto-mig-enabled'; do
     expect '^1$' count "$part" only agent "${of[@]}"
   done
   # One replica; the scheduler's ConfigMap may be missing.
