@@ -417,7 +417,7 @@ Status CreateClaims(kube::Client& client, int pods, const std::string& workload)
   return CreateAll(client, kClaims, claims);
 }
 
-// As kube-controller-manager does for the pods, which exist.
+// Makes a claim for each pod, as kube-controller-manager does. REQUIRES: the pods exist.
 Status CreateClaimsByTemplate(kube::Client& client, const std::string& workload) {
   Json claim = ClaimOf(0, workload);
   const Json spec = {{"spec", *Find(claim, "spec")}};

@@ -92,7 +92,7 @@ class ClaimService final : public ClaimInterface {
     Time next{};
     std::string node_uid{};
     std::vector<device::HealthCondition> health{};
-    std::set<std::string> ending{};  // shares that claims have and no others get
+    std::set<std::string> ending{};  // shared devices that are given to no further claim
     bool withdrawn = false;          // the node has no slices
   };
 

@@ -20,8 +20,8 @@ class DeviceExpressions {
   // The value of a derived attribute. Errors as above.
   virtual Result<Attribute> Derive(const std::string& expression, const ResourceSlice& slice,
                                    const Device& device) const = 0;
-  // Of all evaluations so far, in units of the API server's limit for one of them
-  // (cel/program.h). Answers that were remembered cost nothing.
+  // The sum of the costs of all evaluations so far, in CEL cost units (cel/program.h). A remembered
+  // answer adds nothing.
   virtual uint64_t cost() const { return 0; }
 };
 

@@ -1,6 +1,6 @@
-// Keeps the devices of a cluster (resource.k8s.io) at hand while another replica schedules. Without
-// it the first pods of a new leader wait until the devices of all nodes have been put together and
-// the expressions of their claims evaluated for each of them.
+// Prepares the devices of a cluster (resource.k8s.io) while another replica schedules: reads the
+// devices of all nodes and evaluates the expressions of claims for them. Without it the first pods
+// of a new leader would wait for that.
 //
 //   StandbyDevices standby(catalogue);
 //   runner.Use(&standby);
@@ -26,11 +26,11 @@ class StandbyDevices final : public reconcile::Reconciler {
   // The catalogue must outlive the devices.
   explicit StandbyDevices(const gpu::Catalogue& catalogue);
 
-  // Needs Listers::around and Listers::changes. Calls again until the devices of all nodes are at
-  // hand.
+  // Needs Listers::around and Listers::changes. Asks to be called again until the devices of all
+  // nodes are prepared.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                        kube::Client& client, const Clock& clock) override;
-  // True if the devices of all nodes are at hand.
+  // True if the devices of all nodes are prepared.
   bool ready() const { return read_ && due_.empty(); }
   // Ends the use of this object.
   std::shared_ptr<dra::DeviceIndex> Take() { return std::move(devices_); }
@@ -48,7 +48,7 @@ class StandbyDevices final : public reconcile::Reconciler {
   std::shared_ptr<dra::DeviceIndex> devices_;
   std::map<dra::Name, Claim> specs_;  // a claim for each spec, as if it had no devices
   bool read_ = false;
-  std::set<std::string> due_;  // nodes whose devices have to be put together
+  std::set<std::string> due_;  // names of nodes whose devices are not prepared
 };
 
 }  // namespace nos::cmd

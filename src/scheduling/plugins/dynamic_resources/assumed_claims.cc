@@ -87,6 +87,23 @@ const std::string* FindThatIs(const ResourceClaim& claim, const dra::AllocatedDe
   return found == types.end() ? nullptr : &*found;
 }
 
+// The conditions of the device that end its preparation: by failing it, or by being true.
+const std::vector<std::string>& TypesOf(const dra::AllocatedDevice& device, bool failure) {
+  return failure ? device.binding_failure_conditions : device.binding_conditions;
+}
+
+// Describes the first failure condition that is true, or the first binding condition that is not.
+std::optional<std::string> ConditionThatIs(bool failure, const ResourceClaim& claim,
+                                           const dra::Allocation& allocation, const char* state) {
+  for (const dra::AllocatedDevice& device : allocation.devices) {
+    const std::string* type = FindThatIs(claim, device, TypesOf(device, failure), failure);
+    if (type == nullptr) continue;
+    return fmt::format("device \"{}\" of resourceclaim \"{}\": condition {} {}",
+                       device.device.str(), claim.Key(), *type, state);
+  }
+  return std::nullopt;
+}
+
 codec::ApiRequest CreateWrite(const ResourceClaim& claim, const cluster::Pod& pod) {
   codec::ApiRequest request;
   request.method = "POST";
@@ -288,33 +305,21 @@ std::vector<codec::ApiRequest> DeleteWrites(const ResourceClaim& claim) {
 
 std::optional<std::string> FailureOf(const ResourceClaim& claim,
                                      const dra::Allocation& allocation) {
-  for (const dra::AllocatedDevice& device : allocation.devices) {
-    const std::string* type = FindThatIs(claim, device, device.binding_failure_conditions, true);
-    if (type == nullptr) continue;
-    return fmt::format("device \"{}\" of resourceclaim \"{}\": condition {} is true",
-                       device.device.str(), claim.Key(), *type);
-  }
-  return std::nullopt;
+  return ConditionThatIs(true, claim, allocation, "is true");
 }
 
 std::optional<std::string> MissingOf(const ResourceClaim& claim,
                                      const dra::Allocation& allocation) {
-  for (const dra::AllocatedDevice& device : allocation.devices) {
-    const std::string* type = FindThatIs(claim, device, device.binding_conditions, false);
-    if (type == nullptr) continue;
-    return fmt::format("device \"{}\" of resourceclaim \"{}\": condition {} is not true yet",
-                       device.device.str(), claim.Key(), *type);
-  }
-  return std::nullopt;
+  return ConditionThatIs(false, claim, allocation, "is not true yet");
 }
 
 std::vector<dra::DeviceId> UnpreparedOf(const ResourceClaim& claim,
                                         const dra::Allocation& allocation, bool missing) {
   std::vector<dra::DeviceId> devices;
   for (const dra::AllocatedDevice& device : allocation.devices) {
-    const auto& types = missing ? device.binding_conditions : device.binding_failure_conditions;
-    if (FindThatIs(claim, device, types, !missing) != nullptr)
+    if (FindThatIs(claim, device, TypesOf(device, !missing), !missing) != nullptr) {
       devices.push_back(dra::DeviceId::Of(device));
+    }
   }
   return devices;
 }

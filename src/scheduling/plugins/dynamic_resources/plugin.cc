@@ -345,7 +345,7 @@ int64_t DynamicResources::Normalized(int64_t score, int64_t /*lowest*/, int64_t 
   return std::max<int64_t>(kMaxScore - (highest - score), 0);
 }
 
-// As long as Normalized cuts off none of the scores.
+// Normalized shifts all scores by one amount, unless it raises the lowest ones to 0.
 bool DynamicResources::KeepsDifferences(int64_t lowest, int64_t highest, int64_t reference) const {
   return lowest >= std::max(highest, reference) - kMaxScore;
 }
