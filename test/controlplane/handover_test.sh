@@ -125,7 +125,8 @@ fault() {
   stop_agent
   start_agent cdi "$1"
   handover SpecificationNotWritten
-  expect "$2" k get node "$node" -o \
+  # The fault before this one has the same reason.
+  soon "$2" k get node "$node" -o \
     jsonpath='{.status.conditions[?(@.type=="nos.nebuly.com/DeviceHandover")].message}'
   expect SpecificationNotWritten k get events -A --field-selector "involvedObject.name=$node,type=Warning"
   allocatable 3g.20gb 0
