@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <memory>
 #include <string>
 
 #include "bench/nvidia_slices.h"
@@ -114,9 +115,10 @@ void BM_Claims(benchmark::State& state, int profiles, bool full) {
   for (auto _ : state) {
     state.PauseTiming();
     const double before = ResidentMiB();
-    const auto devices = std::make_shared<dra::DeviceIndex>(
+    auto devices = std::make_shared<dra::DeviceIndex>(
         dra::Features::Of(37), std::make_shared<const dra::CelExpressions>());
-    Engine engine(gpu::Catalogue::Builtin());
+    auto engine_of_run = std::make_unique<Engine>(gpu::Catalogue::Builtin());
+    Engine& engine = *engine_of_run;
     for (int i = 0; i < nodes; ++i) engine.SetNode(MakeNode(i));
     engine.ChangeContext([&](cluster::ClusterContext& around) {
       const std::string selector =
@@ -175,6 +177,11 @@ void BM_Claims(benchmark::State& state, int profiles, bool full) {
       }
       ++decided;
     }
+    state.PauseTiming();
+    kinds.clear();
+    engine_of_run.reset();
+    devices.reset();
+    state.ResumeTiming();
   }
   state.counters["claims/s"] =
       benchmark::Counter(static_cast<double>(decided), benchmark::Counter::kIsRate);

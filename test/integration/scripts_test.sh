@@ -106,6 +106,7 @@ cat >"$tree/CMakePresets.json" <<'JSON'
  "buildPresets": [{"name": "release", "configurePreset": "release"}],
  "testPresets": [{"name": "release", "configurePreset": "release"}]}
 JSON
+# shellcheck disable=SC2016
 stub "$tree/bin/second" '[ -e "$0.ran" ] || { touch "$0.ran"; exit 1; }
 case $AGAIN in passes) exit 0 ;; skips) exit 77 ;; fails) exit 1 ;; esac'
 AGAIN=passes try_tests || fail "a test that passes at the second try fails"
