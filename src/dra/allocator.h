@@ -125,10 +125,14 @@ struct AllocationOutcome {
   AllocationFault fault;
   std::vector<Allocation> allocations;  // one for each claim, in their order
   int64_t steps = 0;                    // devices tried
+  bool ranked = false;                  // kAllocated: found in the ranking's order
   DeviceLoss loss;                      // kAllocated, by the ranking
   // kAllocated: sum over the requests of how many alternatives are tried before the allocated one.
   int alternatives = 0;
 };
+
+// AllocatedDevice::share_id of a device that the claim shares.
+std::string ShareIdOf(const ResourceClaim& claim, const AllocatedDevice& device);
 
 // Does not change the use in `inventory`: the caller passes the allocations to Inventory::Allocate
 // when it decides for this node. Share ids are derived from the claim's uid, so a repeated call

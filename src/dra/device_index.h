@@ -27,6 +27,7 @@
 #include "dra/allocator.h"
 #include "dra/device_counts.h"
 #include "dra/extended_resources.h"
+#include "dra/index/last_answer.h"
 #include "dra/inventory.h"
 #include "dra/least_loss.h"
 #include "dra/objects.h"
@@ -138,6 +139,8 @@ class DeviceIndex {
   // claims are not allocated.
   AllocationOutcome Allocate(const PreparedClaims& claims, const cluster::NodeInfo& node,
                              const FindClass& find_class, const AllocationOptions& options = {});
+  // Changes with every change of devices or their use.
+  uint64_t version() const { return inventory_.version(); }
 
  private:
   class Supposition;
@@ -166,6 +169,7 @@ class DeviceIndex {
   std::unordered_map<std::string, std::shared_ptr<const ResourceSlice>> slices_;
   std::unordered_map<Name, DeviceCounts> most_;  // by the claim's spec
   SuspectDevices suspects_;
+  LastAnswer last_;
   std::unordered_map<std::string, int> placed_members_;  // number of them by "ns/name" of PodGroup
 };
 

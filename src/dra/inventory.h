@@ -12,6 +12,7 @@
 // Not thread-safe: even a view fills caches.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,11 +51,14 @@ class Inventory {
   const NodeView& View(const cluster::Node& node, bool optional_node_operations = false) const;
   void ForgetNode(const std::string& name);
 
+  // Changes with every change of devices or their use.
+  uint64_t version() const { return version_; }
   const Features& features() const;
   const DeviceExpressions& expressions() const;
 
  private:
   std::unique_ptr<PoolTable> pools_;
+  uint64_t version_ = 0;
 };
 
 }  // namespace nos::dra

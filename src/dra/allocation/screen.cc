@@ -23,14 +23,22 @@ const std::vector<Candidate>& Screen::Candidates(const PreparedRequest& request)
   const auto [found, added] = candidates_.try_emplace(request.id);
   std::vector<Candidate>& candidates = found->second;
   if (!added) return candidates;
-  for (uint32_t i = 0; i < view_.devices.size(); ++i) {
+  const std::vector<uint32_t>* known = view_.NotExcluded(request.selectors_key);
+  std::vector<uint32_t> left;
+  const size_t count = known == nullptr ? view_.devices.size() : known->size();
+  for (size_t n = 0; n < count; ++n) {
+    const auto i = known == nullptr ? static_cast<uint32_t>(n) : (*known)[n];
     const ViewDevice& view_device = view_.devices[i];
     const PoolDevice& device = view_.Find(view_device);
+    if (known == nullptr) left.push_back(i);
     if (!IsFree(request, device)) continue;
     const Generation::Answer answer = IsSelected(request, view_device);
     exhausted_ = exhausted_ || steps() > max_steps_;
-    if (exhausted_) break;
-    if (answer == Generation::Answer::kNo) continue;
+    if (exhausted_) return candidates;
+    if (answer == Generation::Answer::kNo) {
+      if (known == nullptr) left.pop_back();
+      continue;
+    }
     Candidate candidate{i, Fault::kNone};
     if (answer == Generation::Answer::kError) {
       candidate.fault = Fault::kExpressionFailed;
@@ -40,6 +48,7 @@ const std::vector<Candidate>& Screen::Candidates(const PreparedRequest& request)
     }
     candidates.push_back(candidate);
   }
+  if (known == nullptr) view_.SetNotExcluded(request.selectors_key, std::move(left));
   return candidates;
 }
 
@@ -93,11 +102,14 @@ Generation::Answer Screen::IsSelected(const PreparedRequest& request,
 }
 
 const Consumed& Screen::ConsumedOf(const PreparedRequest& request, const Device& device) {
-  const auto [found, added] = consumed_.try_emplace({request.id, device.capacity.id()});
+  const std::pair<size_t, const void*> key{request.id, device.capacity.id()};
+  if (last_consumed_ != nullptr && last_consumed_->first == key) return last_consumed_->second;
+  const auto [found, added] = consumed_.try_emplace(key);
   if (added) {
     found->second =
         ConsumedBy(request.spec->capacity, *device.capacity, features_.fractional_capacity);
   }
+  last_consumed_ = &*found;
   return found->second;
 }
 

@@ -78,6 +78,8 @@ class Screen {
   bool exhausted_ = false;
   std::map<size_t, std::vector<Candidate>> candidates_, all_;  // by request
   std::map<std::pair<size_t, const void*>, Consumed> consumed_;
+  // The one asked for last: most devices are like their neighbours.
+  const std::pair<const std::pair<size_t, const void*>, Consumed>* last_consumed_ = nullptr;
 };
 
 }  // namespace nos::dra

@@ -378,7 +378,14 @@ AllocationOutcome DeviceIndex::Allocate(const PreparedClaims& claims, const Node
                                         const FindClass& find_class,
                                         const AllocationOptions& options) {
   const Supposition supposed(*this, node, find_class);
-  return dra::Allocate(inventory_, claims, *node.node, options);
+  // Other rankings are not told apart.
+  if (options.ranking != &ranking_) {
+    return dra::Allocate(inventory_, claims, *node.node, options);
+  }
+  if (auto known = last_.Recall(claims, node.node, version(), options)) return *std::move(known);
+  AllocationOutcome outcome = dra::Allocate(inventory_, claims, *node.node, options);
+  last_.Remember(claims, node.node, version(), options, outcome);
+  return outcome;
 }
 
 }  // namespace nos::dra

@@ -71,8 +71,11 @@ class DeviceIndexTest : public ::testing::Test {
   }
   static dra::FindClass FindClass() {
     return [](const std::string&) {
-      auto any = std::make_shared<DeviceClass>();
-      any->name = "any";
+      static const auto any = [] {
+        auto made = std::make_shared<DeviceClass>();
+        made->name = "any";
+        return std::shared_ptr<const DeviceClass>(std::move(made));
+      }();
       return any;
     };
   }
@@ -199,6 +202,95 @@ TEST_F(DeviceIndexTest, PodsThatComeToACopyTakeDevicesFirst) {
   EXPECT_EQ(Try(ClaimOf("b", 2), *with.Find("n")).kind, Kind::kDoesNotFit);
   EXPECT_EQ(Try(ClaimOf("b", 1), *with.Find("n")).kind, Kind::kAllocated);
   EXPECT_EQ(Fits(ClaimOf("b", 2)), Kind::kAllocated);
+}
+
+// A claim as the API server stores it, for one device that it may share.
+std::shared_ptr<const ResourceClaim> StoredClaim(const std::string& name) {
+  const Json exactly{{"deviceClassName", "any"},
+                     {"allocationMode", "ExactCount"},
+                     {"count", 1},
+                     {"capacity", {{"requests", {{"memory", "10"}}}}}};
+  auto claim = std::make_shared<ResourceClaim>();
+  EXPECT_TRUE(
+      ReadResourceClaim(
+          Json{{"metadata", {{"namespace", "x"}, {"name", name}, {"uid", name}}},
+               {"spec",
+                {{"devices", {{"requests", JsonArray{{{"name", "r"}, {"exactly", exactly}}}}}}}}},
+          *claim)
+          .ok());
+  return claim;
+}
+
+std::shared_ptr<const ResourceSlice> SharedDevice(const std::string& memory) {
+  const Json device{{"name", "d0"},
+                    {"allowMultipleAllocations", true},
+                    {"capacity", {{"memory", {{"value", memory}}}}}};
+  auto slice = std::make_shared<ResourceSlice>();
+  EXPECT_TRUE(ReadResourceSlice(
+                  Json{{"metadata", {{"name", "s"}}},
+                       {"spec",
+                        {{"driver", "d.io"},
+                         {"nodeName", "n"},
+                         {"pool", {{"name", "s"}, {"generation", 1}, {"resourceSliceCount", 1}}},
+                         {"devices", JsonArray{device}}}}},
+                  *slice)
+                  .ok());
+  return slice;
+}
+
+// The scheduler asks for one pod and reserves for another of the same kind.
+TEST_F(DeviceIndexTest, RememberedAnswerBecomesThatOfTheClaim) {
+  index_.SetSlice("s", SharedDevice("40"));
+  AllocationOptions options;
+  options.ranking = &index_.ranking();
+  const auto ask = [&](const std::string& name) {
+    const PreparedClaims prepared({StoredClaim(name)}, FindClass(), index_.features());
+    AllocationOutcome outcome =
+        index_.Allocate(prepared, *snapshot_.Find("n"), FindClass(), options);
+    return outcome.allocations.at(0).devices.at(0).share_id;
+  };
+  const std::string of_a = ask("a");
+  const std::string of_b = ask("b");
+  EXPECT_NE(of_a, of_b);
+  DeviceIndex other(Features::Of(37), std::make_shared<const TableExpressions>());
+  other.SetBase(&snapshot_);
+  other.SetSlice("s", SharedDevice("40"));
+  const PreparedClaims prepared({StoredClaim("b")}, FindClass(), other.features());
+  EXPECT_EQ(other.Allocate(prepared, *snapshot_.Find("n"), FindClass())
+                .allocations.at(0)
+                .devices.at(0)
+                .share_id,
+            of_b);
+}
+
+TEST_F(DeviceIndexTest, RememberedAnswerEndsWithEachChange) {
+  index_.SetSlice("s", SharedDevice("30"));
+  AllocationOptions options;
+  options.ranking = &index_.ranking();
+  const auto fits = [&] {
+    const PreparedClaims prepared({StoredClaim("a")}, FindClass(), index_.features());
+    return index_.Allocate(prepared, *snapshot_.Find("n"), FindClass(), options).kind ==
+           Kind::kAllocated;
+  };
+  for (const char* name : {"b", "c", "d"}) {
+    ASSERT_TRUE(fits()) << name;
+    const auto claim = StoredClaim(name);
+    index_.SetClaim(claim->Key(), claim);
+    const PreparedClaims prepared({claim}, FindClass(), index_.features());
+    index_.Assume(
+        claim->Key(),
+        index_.Allocate(prepared, *snapshot_.Find("n"), FindClass(), options).allocations.at(0),
+        "pod");
+  }
+  EXPECT_FALSE(fits());
+  index_.Withdraw("x/c");
+  EXPECT_TRUE(fits());
+  index_.SetSlice("s", SharedDevice("20"));
+  EXPECT_FALSE(fits());
+  index_.SetSlice("s", SharedDevice("30"));
+  EXPECT_TRUE(fits());
+  index_.SetSlice("s", nullptr);
+  EXPECT_FALSE(fits());
 }
 
 TEST_F(DeviceIndexTest, DevicesOfSeveralNodesAffectAll) {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "dra/pools/generation.h"
@@ -41,6 +43,22 @@ class NodeView {
   const PoolDevice& Find(const ViewDevice& device) const {
     return pools[device.pool].generation->devices()[device.index];
   }
+
+  // The devices that no search has found to be excluded by these selectors, as indices; null: no
+  // search has looked. `key`: PreparedRequest::selectors_key. Like a view, not thread-safe.
+  const std::vector<uint32_t>* NotExcluded(const Name& key) const {
+    const auto found = not_excluded_.find(key);
+    return found == not_excluded_.end() ? nullptr : &found->second;
+  }
+  void SetNotExcluded(const Name& key, std::vector<uint32_t> indices) const {
+    if (not_excluded_.size() >= kMaxKeys) not_excluded_.clear();
+    not_excluded_[key] = std::move(indices);
+  }
+
+ private:
+  static constexpr size_t kMaxKeys = 32;  // any user may write selectors
+
+  mutable std::unordered_map<Name, std::vector<uint32_t>> not_excluded_;
 };
 
 }  // namespace nos::dra

@@ -135,16 +135,25 @@ Inventory::Inventory(const Features& features, const DeviceExpressions& expressi
     : pools_(std::make_unique<PoolTable>(features, expressions)) {}
 Inventory::~Inventory() = default;
 void Inventory::PutSlice(std::shared_ptr<const ResourceSlice> slice) {
+  ++version_;
   pools_->Put(std::move(slice));
 }
-void Inventory::RemoveSlice(const std::string& name) { pools_->Remove(name); }
+void Inventory::RemoveSlice(const std::string& name) {
+  ++version_;
+  pools_->Remove(name);
+}
 void Inventory::SetTaintRules(std::vector<DeviceTaintRule> rules) {
+  ++version_;
   pools_->SetRules(std::move(rules));
 }
 void Inventory::Allocate(const std::string& claim_uid, const Allocation& allocation) {
+  ++version_;
   pools_->Allocate(claim_uid, allocation);
 }
-void Inventory::Release(const std::string& claim_uid) { pools_->Release(claim_uid); }
+void Inventory::Release(const std::string& claim_uid) {
+  ++version_;
+  pools_->Release(claim_uid);
+}
 const NodeView& Inventory::View(const cluster::Node& node, bool optional_node_operations) const {
   return pools_->View(node, optional_node_operations);
 }

@@ -57,6 +57,7 @@ AllocationOutcome Run(const Inventory& inventory, const std::vector<PreparedClai
     outcome.kind = Kind::kAllocated;
     outcome.allocations = ResultOf(view, draft.picks(), claims, inventory.features());
     outcome.alternatives = AlternativesOf(draft.picks(), claims, options);
+    outcome.ranked = options.ranking != nullptr;
     if (measures != nullptr) outcome.loss = measures->LossOf(view, ChoicesOf(draft.picks()));
   } else {
     const auto invalid = std::find_if(view.pools.begin(), view.pools.end(),

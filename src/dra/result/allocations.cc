@@ -75,9 +75,7 @@ class ClaimResult {
     result.skip_node_operations = device.slice->skip_node_operations;
     if (pick.share == nullptr) return result;
     result.consumed_capacity = *pick.share;
-    result.share_id = NameBasedUuid(fmt::format(
-        "{}\n{}\n{}\n{}\n{}\n{}", claim_.claim->uid, claim_.claim->Key(), pick.request->name,
-        result.driver.str(), result.pool.str(), result.device.str()));
+    result.share_id = ShareIdOf(*claim_.claim, result);
     return result;
   }
 
@@ -156,6 +154,12 @@ class ClaimResult {
 };
 
 }  // namespace
+
+std::string ShareIdOf(const ResourceClaim& claim, const AllocatedDevice& device) {
+  return NameBasedUuid(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", claim.uid, claim.Key(),
+                                   device.request, device.driver.str(), device.pool.str(),
+                                   device.device.str()));
+}
 
 std::vector<Allocation> ResultOf(const NodeView& view, const std::vector<Pick>& picks,
                                  const std::vector<PreparedClaim>& claims,

@@ -1,7 +1,6 @@
 #include "scheduling/engine/kind_table.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "scheduling/diagnosis.h"
@@ -44,7 +43,7 @@ KindTable::KindTable(const Framework& framework, std::shared_ptr<const cluster::
   std::iota(touched_.begin(), touched_.end(), 0U);
   for (const Framework::Scorer& scorer : framework.scorers()) {
     columns_.push_back({scorer.plugin, scorer.weight});
-    columns_.back().scores.resize(snapshot.size());
+    columns_.back().scores = ScoreColumn(snapshot.size());
   }
 }
 
@@ -229,28 +228,24 @@ void KindTable::Rescore(Column& column, ScorePlugin::Recompute anew,
   totals_outdated_ = true;
   column.wide = true;
   for (size_t i = 0; i < fits_.size(); ++i) {
-    column.scores[i] = column.active && fits_[i] != 0
-                           ? column.plugin->Score(cycle_.state, *pod_, snapshot.node(i))
-                           : kUnscored;
+    const bool scored = column.active && fits_[i] != 0;
+    column.scores.Set(
+        i, scored ? column.plugin->Score(cycle_.state, *pod_, snapshot.node(i)) : kUnscored);
   }
 }
 
 // Tracks whether the extremes are still valid, without searching all scores.
 void KindTable::SetScore(Column& column, size_t node, int64_t score) {
-  int64_t& held = column.scores[node];
+  const int64_t held = column.scores[node];
   if (held == score) return;
   if (held != kUnscored && (held == column.lowest || held == column.highest)) column.wide = true;
-  held = score;
+  column.scores.Set(node, score);
   if (score != kUnscored && (score < column.lowest || score > column.highest)) column.wide = true;
 }
 
 // True if the extremes changed.
 bool KindTable::SearchExtremes(Column& column) {
-  int64_t lowest = std::numeric_limits<int64_t>::max(), highest = kUnscored;
-  for (const int64_t score : column.scores) {
-    highest = std::max(highest, score);
-    lowest = std::min(lowest, score == kUnscored ? std::numeric_limits<int64_t>::max() : score);
-  }
+  const auto [lowest, highest] = column.scores.Extremes();
   column.wide = false;
   if (lowest == column.lowest && highest == column.highest) return false;
   column.lowest = lowest;

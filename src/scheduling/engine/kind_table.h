@@ -12,6 +12,7 @@
 #include "scheduling/cycle.h"
 #include "scheduling/diagnosis.h"
 #include "scheduling/engine/domain_index.h"
+#include "scheduling/engine/score_column.h"
 #include "scheduling/engine/score_tree.h"
 
 namespace nos::scheduling {
@@ -63,7 +64,7 @@ class KindTable {
     bool active = true;    // PreScore returned true
     bool outdated = true;  // PreScore must be called again
     bool wide = true;      // lowest and highest must be searched again
-    std::vector<int64_t> scores{};
+    ScoreColumn scores{};
     int64_t lowest = 0, highest = 0;
     int64_t reference = 0;  // the highest score by which the totals are normalized
   };

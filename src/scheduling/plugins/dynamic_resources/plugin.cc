@@ -52,8 +52,18 @@ struct Wanted {
   cluster::Table<dra::DeviceClass> classes;
   std::shared_ptr<DeviceIndex> index;
   std::shared_ptr<SearchBudget> budget = std::make_shared<SearchBudget>();
-  // By node: the order among equal scores, when the node was scored last.
-  std::shared_ptr<std::unordered_map<std::string, uint64_t>> orders = nullptr;
+  // How good the devices are that a node has for the claims.
+  struct Quality {
+    int64_t score = 0;
+    uint64_t order = 0;  // see Order
+  };
+  struct OnNode {
+    std::optional<uint64_t> version;  // of the index, when the filter found the devices
+    Quality found;
+    uint64_t order = 0;  // when the node was scored last
+  };
+  std::shared_ptr<std::unordered_map<std::string, OnNode>> by_node =
+      std::make_shared<std::unordered_map<std::string, OnNode>>();
   // With claims for extended resources, by which of `claims.extended` a node does not offer.
   using OpenByMissing = std::map<std::vector<bool>, std::shared_ptr<const OpenClaims>>;
   std::shared_ptr<OpenByMissing> open_by_missing = std::make_shared<OpenByMissing>();
@@ -81,9 +91,9 @@ struct Wanted {
         dra::PreparedClaims(std::move(all), FindClass(), index->features()), std::move(extended)});
   }
   // The devices that the open claims would get. REQUIRES: Fit has found some.
-  AllocationOutcome Best(const OpenClaims& on_node, const cluster::NodeInfo& node) const {
+  AllocationOutcome Best(const OpenClaims& on_node, const cluster::NodeInfo& node,
+                         dra::AllocationOptions options = {}) const {
     const dra::SuspectsLast last(index->ranking(), suspects);
-    dra::AllocationOptions options;
     options.ranking = &index->ranking();
     if (!suspects.empty()) options.ranking = &last;
     options.first_alternative = index->first_alternative();
@@ -99,13 +109,33 @@ struct Wanted {
     }
     return count;
   }
-  // Some devices that the open claims could get.
+  Quality QualityOf(const AllocationOutcome& outcome) const {
+    if (outcome.kind != AllocationOutcome::Kind::kAllocated) return {kUnscored, 0};
+    return {-kMaxScore * (outcome.alternatives + SuspectsIn(outcome)) -
+                std::llround(outcome.loss.gpus * kMaxScore),
+            (static_cast<uint64_t>(outcome.loss.free_slots) << 32 | outcome.loss.tie) + 1};
+  }
+  // Devices that the open claims could get, within the budget of all nodes.
   AllocationOutcome Fit(const OpenClaims& on_node, const cluster::NodeInfo& node) const {
     dra::AllocationOptions options;
     options.max_steps = budget->Next();
-    AllocationOutcome outcome = index->Allocate(on_node.prepared, node, FindClass(), options);
+    AllocationOutcome outcome = Best(on_node, node, options);
     budget->Note(outcome);
+    OnNode& known = (*by_node)[node.node->meta.name];
+    known.version.reset();
+    // Otherwise the score's longer search may find better ones.
+    if (outcome.ranked) {
+      known.version = index->version();
+      known.found = QualityOf(outcome);
+    }
     return outcome;
+  }
+  Quality Score(const OpenClaims& on_node, const cluster::NodeInfo& node) const {
+    OnNode& known = (*by_node)[node.node->meta.name];
+    const bool current = known.version == index->version();
+    const Quality quality = current ? known.found : QualityOf(Best(on_node, node));
+    known.order = quality.order;
+    return quality;
   }
   dra::FindClass FindClass() const {
     return [this](const std::string& name) { return classes.Share(name); };
@@ -320,25 +350,15 @@ Verdict DynamicResources::Filter(const CycleState& state, const Pod& pod,
 
 bool DynamicResources::PreScore(const Pod&, const cluster::ClusterSnapshot&, Nodes,
                                 CycleState& state) const {
-  auto* wanted = state.Get<Wanted>();
-  if (wanted == nullptr || !wanted->MayAllocate()) return false;
-  wanted->orders = std::make_shared<std::unordered_map<std::string, uint64_t>>();
-  return true;
+  const auto* wanted = state.Get<Wanted>();
+  return wanted != nullptr && wanted->MayAllocate();
 }
 
 int64_t DynamicResources::Score(const CycleState& state, const Pod& pod,
                                 const cluster::NodeInfo& node) const {
   const auto* wanted = state.Get<Wanted>();
   const auto open = wanted == nullptr ? nullptr : wanted->OpenOn(pod, node);
-  if (open == nullptr) return 0;
-  const AllocationOutcome outcome = wanted->Best(*open, node);
-  if (outcome.kind != AllocationOutcome::Kind::kAllocated) return kUnscored;
-  if (wanted->orders != nullptr) {
-    (*wanted->orders)[node.node->meta.name] =
-        (static_cast<uint64_t>(outcome.loss.free_slots) << 32 | outcome.loss.tie) + 1;
-  }
-  return -kMaxScore * (outcome.alternatives + wanted->SuspectsIn(outcome)) -
-         std::llround(outcome.loss.gpus * kMaxScore);
+  return open == nullptr ? 0 : wanted->Score(*open, node).score;
 }
 
 int64_t DynamicResources::Normalized(int64_t score, int64_t /*lowest*/, int64_t highest) const {
@@ -353,9 +373,9 @@ bool DynamicResources::KeepsDifferences(int64_t lowest, int64_t highest, int64_t
 uint64_t DynamicResources::Order(const CycleState& state, const Pod&,
                                  const cluster::NodeInfo& node) const {
   const auto* wanted = state.Get<Wanted>();
-  if (wanted == nullptr || wanted->orders == nullptr) return 0;
-  const auto found = wanted->orders->find(node.node->meta.name);
-  return found == wanted->orders->end() ? 0 : found->second;
+  if (wanted == nullptr) return 0;
+  const auto found = wanted->by_node->find(node.node->meta.name);
+  return found == wanted->by_node->end() ? 0 : found->second.order;
 }
 
 // Allocates again: the state may come from another pod of the same kind.

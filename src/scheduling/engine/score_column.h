@@ -1,0 +1,63 @@
+// One plugin's scores of all nodes, with the lowest and the highest of them while scores change.
+//
+//   ScoreColumn scores(5000);
+//   scores.Set(17, 250);
+//   const auto [lowest, highest] = scores.Extremes();   // O(changed blocks + size / 64)
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "scheduling/plugin.h"
+
+namespace nos::scheduling {
+
+class ScoreColumn {
+ public:
+  explicit ScoreColumn(size_t size = 0)
+      : scores_(size, kUnscored), blocks_((size + kBlock - 1) / kBlock) {}
+
+  int64_t operator[](size_t node) const { return scores_[node]; }
+  void Set(size_t node, int64_t score) {
+    scores_[node] = score;
+    blocks_[node / kBlock].current = false;
+  }
+  // Lowest and highest; the highest integer and kUnscored if no node has a score.
+  std::pair<int64_t, int64_t> Extremes() {
+    Block all;
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      if (!blocks_[i].current) blocks_[i] = Read(i);
+      all.lowest = std::min(all.lowest, blocks_[i].lowest);
+      all.highest = std::max(all.highest, blocks_[i].highest);
+    }
+    return {all.lowest, all.highest};
+  }
+
+ private:
+  static constexpr size_t kBlock = 64;  // nodes
+  struct Block {
+    bool current = false;
+    int64_t lowest = std::numeric_limits<int64_t>::max();
+    int64_t highest = kUnscored;
+  };
+
+  Block Read(size_t index) const {
+    Block block;
+    block.current = true;
+    const size_t end = std::min((index + 1) * kBlock, scores_.size());
+    for (size_t i = index * kBlock; i < end; ++i) {
+      block.highest = std::max(block.highest, scores_[i]);
+      if (scores_[i] != kUnscored) block.lowest = std::min(block.lowest, scores_[i]);
+    }
+    return block;
+  }
+
+  std::vector<int64_t> scores_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace nos::scheduling
