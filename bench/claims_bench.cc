@@ -120,11 +120,11 @@ void BM_Claims(benchmark::State& state, int profiles, bool full) {
     auto engine_of_run = std::make_unique<Engine>(gpu::Catalogue::Builtin());
     Engine& engine = *engine_of_run;
     for (int i = 0; i < nodes; ++i) engine.SetNode(MakeNode(i));
-    engine.ChangeContext([&](cluster::ClusterContext& around) {
+    engine.ChangeContext([&](cluster::ClusterContext& context) {
       const std::string selector =
           "device.driver == 'gpu.nvidia.com' && "
           "device.attributes['gpu.nvidia.com'].type == 'mig'";
-      around.device_classes.Set(
+      context.device_classes.Set(
           "mig.nvidia.com",
           Read<dra::DeviceClass>(
               {{"metadata", {{"name", "mig.nvidia.com"}}},
@@ -132,18 +132,18 @@ void BM_Claims(benchmark::State& state, int profiles, bool full) {
               dra::ReadDeviceClass));
       for (int i = 0; i < nodes; ++i) {
         for (const Json& slice : bench::NvidiaSlices(NodeName(i))) {
-          around.device_slices.Set(std::string(FindString(slice, "metadata", "name")),
-                                   Read<dra::ResourceSlice>(slice, dra::ReadResourceSlice));
+          context.device_slices.Set(std::string(FindString(slice, "metadata", "name")),
+                                    Read<dra::ResourceSlice>(slice, dra::ReadResourceSlice));
         }
-        if (full) around.device_claims.Set("default/held-" + NodeName(i), Held(NodeName(i)));
+        if (full) context.device_claims.Set("default/held-" + NodeName(i), Held(NodeName(i)));
       }
       for (int i = 0; i < claims; ++i) {
-        around.device_claims.Set("default/claim-" + std::to_string(i), MakeClaim(i, profiles));
+        context.device_claims.Set("default/claim-" + std::to_string(i), MakeClaim(i, profiles));
       }
     });
     engine.FollowDevices(devices);
     const dra::FindClass find_class = [&](const std::string& name) {
-      return engine.snapshot().around().device_classes.Share(name);
+      return engine.snapshot().context().device_classes.Share(name);
     };
     std::vector<dra::PreparedClaims> kinds;
     for (int i = 0; i < profiles; ++i) {

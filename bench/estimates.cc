@@ -97,7 +97,7 @@ class Observer {
         }) {
     collector_.Lead(true);
     reconcile::RunnerOptions options;
-    options.watch_around = true;
+    options.watch_context = true;
     options.context_kinds = controllers::CollectorKinds();
     runner_ = std::make_unique<reconcile::Runner>(collector_, world.api(), options);
   }

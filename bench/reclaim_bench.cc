@@ -37,7 +37,7 @@ void Fill(Engine& engine, int spare) {
                          {"pods", Quantity::FromValue(110)}};
     engine.SetNode(std::move(node));
   }
-  engine.ChangeContext([&](cluster::ClusterContext& around) {
+  engine.ChangeContext([&](cluster::ClusterContext& context) {
     for (int i = 0; i < kQuotas; ++i) {
       auto quota = std::make_shared<cluster::ElasticQuota>();
       quota->meta.ns = "team-" + std::to_string(i);
@@ -45,7 +45,7 @@ void Fill(Engine& engine, int spare) {
       quota->namespaces = {quota->meta.ns};
       quota->min = {{"cpu", Quantity::FromValue(kPods / kQuotas)}};
       const std::string key = quota->Key();
-      around.quotas.Set(key, std::move(quota));
+      context.quotas.Set(key, std::move(quota));
     }
   });
   for (int i = 0; i < kPods; ++i) {
@@ -96,14 +96,14 @@ void DecideGpus(benchmark::State& state) {
     pod->containers.back().requests = gpus(count);
     return pod;
   };
-  engine.ChangeContext([&](cluster::ClusterContext& around) {
+  engine.ChangeContext([&](cluster::ClusterContext& context) {
     for (const std::string ns : {"a", "b"}) {
       auto quota = std::make_shared<cluster::ElasticQuota>();
       quota->meta.ns = ns;
       quota->meta.name = "quota";
       quota->namespaces = {ns};
       quota->min = gpus(kNodes * kGpus / 2);
-      around.quotas.Set(quota->Key(), quota);
+      context.quotas.Set(quota->Key(), quota);
     }
   });
   for (int i = 0; i < kNodes; ++i) {

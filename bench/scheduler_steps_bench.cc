@@ -66,7 +66,7 @@ void BM_StepWhilePodsWaitForPartitions(benchmark::State& state) {
   config.report_partitioning_after = std::chrono::hours(1);
   Scheduler scheduler(config, {{"nos-scheduler", &framework}}, gpu::Catalogue::Builtin());
   reconcile::RunnerOptions options;
-  options.watch_around = true;
+  options.watch_context = true;
   reconcile::Runner runner(scheduler, api, options);
   ManualClock clock{Time(std::chrono::seconds(1'800'000'000))};
   while (runner.Step(clock)) {

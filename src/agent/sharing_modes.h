@@ -29,7 +29,7 @@ struct SharingOptions {
   bool mps = false;  // GPUs may be shared by MPS
   // Serve shared GPUs. Null: another component does.
   device::MpsControl* daemons = nullptr;
-  MpsPodRequirements mps_needs{};
+  MpsPodRequirements mps_requirements{};
   // GPUs may be given as a whole, and in this number of time slices (0: none), on hybrid nodes.
   bool whole = false;
   int time_slices = 0;

@@ -2,9 +2,9 @@
 // volumes, objects that select pods, and disruption budgets. Field names and meanings follow
 // k8s.io/api. Plain data, in tables.
 //
-//   ClusterContext around;
-//   around.claims.Set("default/data", std::make_shared<const PersistentVolumeClaim>(claim));
-//   const auto* claim = around.claims.Find("default/data");
+//   ClusterContext context;
+//   context.claims.Set("default/data", std::make_shared<const PersistentVolumeClaim>(claim));
+//   const auto* claim = context.claims.Find("default/data");
 #pragma once
 
 #include <memory>

@@ -79,7 +79,7 @@ class ClusterSnapshot {
   // The index for node(i); nullopt if the node is unknown.
   std::optional<size_t> IndexOf(std::string_view name) const;
   // The cluster context. Each copy of the snapshot changes its own context.
-  const ClusterContext& around() const {
+  const ClusterContext& context() const {
     static const ClusterContext kNothing;
     return context_ == nullptr ? kNothing : *context_;
   }

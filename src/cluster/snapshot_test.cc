@@ -471,13 +471,13 @@ TEST(HostPortsTest, PortOnEveryAddressConflictsWithAnyAddress) {
 
 TEST(SnapshotTest, ForksHaveTheirOwnClusterContext) {
   ClusterSnapshot snapshot = Build({});
-  EXPECT_TRUE(snapshot.around().namespaces.rows().empty());
+  EXPECT_TRUE(snapshot.context().namespaces.rows().empty());
   EXPECT_EQ(snapshot.ShareContext(), nullptr) << "nobody has looked";
   snapshot.ChangeContext().namespaces.Set("a", std::make_shared<const Namespace>());
   ClusterSnapshot fork = snapshot;
   fork.ChangeContext().namespaces.Set("a", nullptr);
-  EXPECT_NE(snapshot.around().namespaces.Find("a"), nullptr);
-  EXPECT_EQ(fork.around().namespaces.Find("a"), nullptr);
+  EXPECT_NE(snapshot.context().namespaces.Find("a"), nullptr);
+  EXPECT_EQ(fork.context().namespaces.Find("a"), nullptr);
   const auto shared = snapshot.ShareContext();
   snapshot.ChangeContext().namespaces.Set("a", nullptr);
   EXPECT_NE(shared->namespaces.Find("a"), nullptr);

@@ -51,7 +51,7 @@ class Autoscaler::Impl {
 
  private:
   const cluster::ClusterContext& UpdateContext(const reconcile::Listers& view);
-  void Decide(const ScalingCycle& cycle, const cluster::ClusterContext& around,
+  void Decide(const ScalingCycle& cycle, const cluster::ClusterContext& context,
               ObservedCluster& cluster);
   void ReportRelocations(const ScalingCycle& cycle);
   Time NextCall(const ScalingCycle& cycle, const ObservedCluster& cluster) const;
@@ -82,11 +82,11 @@ reconcile::ReconcileResult Autoscaler::Impl::Reconcile(const reconcile::Listers&
   // 1. Bring the state up to date: cached objects, then the wanted and existing nodes of each pool.
   kube::Client hasty = client.Within(kCallTimeout);
   const ScalingCycle cycle{view, hasty, clock, clock.Now()};
-  const cluster::ClusterContext& around = UpdateContext(view);
+  const cluster::ClusterContext& context = UpdateContext(view);
   ObservedCluster cluster;
   cluster.nodes = *view.nodes.Snapshot();
   cluster.removals = removals_.Observe(cluster.nodes, cycle.now);
-  const Status error = observer_.Observe(cycle, around, cluster);
+  const Status error = observer_.Observe(cycle, context, cluster);
   // 2. Continue relocations and node removals. If a removal changes a pool, the counts above are
   //    out of date, so the next call decides.
   const reconcile::ReconcileResult moving = relocations_.Step(view, hasty, clock);
@@ -95,7 +95,7 @@ reconcile::ReconcileResult Autoscaler::Impl::Reconcile(const reconcile::Listers&
   const bool changed = removals_.Continue(cycle, cluster);
   // 3. Decide about pending pods and idle nodes, if anything changed or a deadline has passed.
   if (!changed && schedule_.IsDue(view, cycle.now)) {
-    Decide(cycle, around, cluster);
+    Decide(cycle, context, cluster);
     signals_.Publish(cycle, cluster);
   }
   // 4. Publish results last: they include what steps 1 to 3 decided.
@@ -116,9 +116,9 @@ reconcile::ReconcileResult Autoscaler::Impl::Reconcile(const reconcile::Listers&
 
 const cluster::ClusterContext& Autoscaler::Impl::UpdateContext(const reconcile::Listers& view) {
   if (!context_ || view.changes == nullptr || view.changes->everything) {
-    return context_.emplace(view.around->Collect());
+    return context_.emplace(view.context->Collect());
   }
-  for (const reconcile::ContextChange& change : view.changes->around) change.apply(*context_);
+  for (const reconcile::ContextChange& change : view.changes->context) change.apply(*context_);
   return *context_;
 }
 
@@ -126,23 +126,23 @@ void Autoscaler::Impl::ReportRelocations(const ScalingCycle& cycle) {
   events_.OfRelocations(relocations_.TakeNotes(), cycle.view, cycle.now);
 }
 
-void Autoscaler::Impl::Decide(const ScalingCycle& cycle, const cluster::ClusterContext& around,
+void Autoscaler::Impl::Decide(const ScalingCycle& cycle, const cluster::ClusterContext& context,
                               ObservedCluster& cluster) {
   const Time begin = cycle.clock.Now();
   schedule_.Begin(cycle.view, begin);
   // 1. Find the pending pods that existing nodes cannot run. The snapshot then contains the pods
   //    that they can run.
-  const PendingDemand demand = pending_.Collect(cycle, around);
+  const PendingDemand demand = pending_.Collect(cycle, context);
   planning::PlanOptions options;
   options.objective = config_.objective;
   options.now = begin;
   options.out_of_time = cycle.TimeLimit(config_.plan_timeout);
-  cluster::ClusterSnapshot snapshot = pending_.BuildSnapshot(cluster, demand.all, around);
+  cluster::ClusterSnapshot snapshot = pending_.BuildSnapshot(cluster, demand.all, context);
   NodeNames used;  // nodes on which plans place pending pods
   UnschedulablePods unschedulable =
-      pending_.FindUnschedulable(cycle, around, demand, options, snapshot, used);
+      pending_.FindUnschedulable(cycle, context, demand, options, snapshot, used);
   if (metrics_ != nullptr) {
-    metrics_->Set(kUnservedPods, {}, static_cast<double>(unschedulable.pods.size()));
+    metrics_->Set(kUnschedulablePods, {}, static_cast<double>(unschedulable.pods.size()));
   }
   // 2. Cancel removals first: a node that stays is available at once. Everything else is then
   //    decided again with this node.
@@ -201,7 +201,7 @@ reconcile::ReconcileResult Autoscaler::Reconcile(const std::string&, const recon
 const std::deque<ScalingDecision>& Autoscaler::decisions() const { return impl_->decisions(); }
 
 reconcile::RunnerOptions WatchingForAutoscaler(reconcile::RunnerOptions options) {
-  options.watch_around = true;
+  options.watch_context = true;
   options.context_kinds.clear();
   return options;
 }

@@ -105,7 +105,7 @@ class Autoscaler final : public reconcile::Reconciler {
              Metrics* metrics = nullptr);
   ~Autoscaler() override;
 
-  // Key: kClusterKey. REQUIRES: view.around.
+  // Key: kClusterKey. REQUIRES: view.context.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                        kube::Client& client, const Clock& clock) override;
 

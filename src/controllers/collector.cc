@@ -96,7 +96,7 @@ reconcile::ReconcileResult Collector::Reconcile(const std::string&, const reconc
   if (!reported_.all || view.changes->everything) {
     ReportAll(view);
   } else {
-    TakeInAround(view);
+    FollowContext(view);
     for (const auto& change : view.changes->nodes) TakeInNode(view, change.before, change.after);
     for (const auto& change : view.changes->pods) TakeInPod(change.before, change.after);
     for (const std::string& node : std::exchange(dirty_nodes_, {})) ReportNode(view, node);
@@ -116,7 +116,7 @@ void Collector::ReportAll(const reconcile::Listers& view) {
   on_node_.clear();
   plans_.clear();
   users_.clear();
-  context_ = view.around->Collect();
+  context_ = view.context->Collect();
   TakeInQuotas(view);
   for (const Pod& pod : *view.pods.Snapshot()) TakeInPod(nullptr, pod);
   for (const Node& node : *view.nodes.Snapshot()) TakeInNode(view, nullptr, node);
@@ -140,10 +140,10 @@ void Collector::ReportPresent(std::string_view what, JsonArray ids) {
   Emit({{"kind", "present"}, {"what", what}, {"ids", std::move(ids)}});
 }
 
-void Collector::TakeInAround(const reconcile::Listers& view) {
+void Collector::FollowContext(const reconcile::Listers& view) {
   bool quotas = false;
   std::set<std::string> users;
-  for (const reconcile::ContextChange& change : view.changes->around) {
+  for (const reconcile::ContextChange& change : view.changes->context) {
     change.apply(context_);
     if (change.kind != dra::kClaimKind) {
       quotas = true;

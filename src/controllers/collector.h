@@ -90,7 +90,7 @@ class Collector final : public reconcile::Reconciler {
   // Returns true if the object of the Event is known by now.
   bool TakeInEvent(const reconcile::Listers& view, const cluster::KubernetesEvent& event);
   void ReportChanges();
-  void TakeInAround(const reconcile::Listers& view);
+  void FollowContext(const reconcile::Listers& view);
   void TakeInQuotas(const reconcile::Listers& view);
   void TakeInPod(const Pod& before, const Pod& after);
   void TakeInNode(const reconcile::Listers& view, const Node& before, const Node& after);

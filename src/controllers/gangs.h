@@ -31,10 +31,10 @@ struct GangSize {
   int least = 1;        // members that must be placed together; 1: each pod is placed alone
   std::string problem;  // why the size is unknown
 };
-GangSize SizeOfGang(const cluster::Pod& pod, const cluster::ClusterContext& around);
+GangSize SizeOfGang(const cluster::Pod& pod, const cluster::ClusterContext& context);
 
 // True if any object exists that could define the size of the pod's gang.
-bool KnowsGroups(const cluster::Pod& pod, const cluster::ClusterContext& around);
+bool KnowsGroups(const cluster::Pod& pod, const cluster::ClusterContext& context);
 
 // The pod has not failed and is not being deleted.
 bool CountsInGang(const cluster::Pod& pod);

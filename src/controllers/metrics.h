@@ -25,7 +25,7 @@ inline constexpr MetricFamily kAnswers{MetricFamily::Kind::kCounter,
                                        "nos_partitioner_answers_total",
                                        "Total number of plan results: applied, partial, silent "
                                        "(agent did not answer), refused (by the API server)."};
-inline constexpr MetricFamily kUnhelped{
+inline constexpr MetricFamily kUnplaceablePods{
     MetricFamily::Kind::kGauge, "nos_partitioner_unplaceable_pods",
     "Number of pending pods that no repartitioning can place, by first reason.",
     "nos_partitioner_unhelped_pods"};
@@ -60,11 +60,11 @@ inline constexpr MetricFamily kPoolPrice{MetricFamily::Kind::kGauge, "nos_pool_p
 inline constexpr MetricFamily kScalingDecisions{
     MetricFamily::Kind::kCounter, "nos_autoscaler_decisions_total",
     "Total number of autoscaler decisions by action: grow, shrink, move, call-off, close, keep."};
-inline constexpr MetricFamily kUnservedPods{MetricFamily::Kind::kGauge,
-                                            "nos_autoscaler_unschedulable_pods",
-                                            "Number of pending pods within their quotas that no "
-                                            "repartitioning of existing GPUs can place.",
-                                            "nos_autoscaler_unserved_pods"};
+inline constexpr MetricFamily kUnschedulablePods{
+    MetricFamily::Kind::kGauge, "nos_autoscaler_unschedulable_pods",
+    "Number of pending pods within their quotas that no "
+    "repartitioning of existing GPUs can place.",
+    "nos_autoscaler_unserved_pods"};
 inline constexpr MetricFamily kScalingPlan{
     MetricFamily::Kind::kDuration, "nos_autoscaler_plan_duration_seconds",
     "Duration of one scaling decision.", "nos_autoscaler_plan_seconds"};

@@ -57,7 +57,7 @@ class Operator final : public reconcile::Reconciler {
   // Sets whether it writes, from the next Reconcile on; initially false. Returns whether that
   // changed.
   bool Lead(bool leads);
-  // Key: kClusterKey. Needs Listers::changes, and OperatorKinds around.
+  // Key: kClusterKey. Needs Listers::changes, and OperatorKinds context.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                        kube::Client& client, const Clock& clock) override;
 

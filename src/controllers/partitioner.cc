@@ -114,8 +114,8 @@ std::string ResultName(PlanNotice::Kind kind) {
   return "";
 }
 
-uint64_t VersionOf(const reconcile::ContextCaches* around) {
-  return around == nullptr ? 0 : around->Version();
+uint64_t VersionOf(const reconcile::ContextCaches* context) {
+  return context == nullptr ? 0 : context->Version();
 }
 
 }  // namespace
@@ -253,7 +253,7 @@ void Partitioner::TakeIn(const PlanNotice& notice, Time now) {
 
 bool Partitioner::News(const reconcile::Listers& view, Time now) const {
   return view.pods.Version() != pods_version_ || view.nodes.Version() != nodes_version_ ||
-         VersionOf(view.around) != context_version_ || now >= replan_at_;
+         VersionOf(view.context) != context_version_ || now >= replan_at_;
 }
 
 reconcile::ReconcileResult Partitioner::Rest(Time until, Time now) const {
@@ -273,7 +273,7 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::Liste
   const Time begin = clock.Now();
   pods_version_ = view.pods.Version();
   nodes_version_ = view.nodes.Version();
-  context_version_ = VersionOf(view.around);
+  context_version_ = VersionOf(view.context);
   // 1. Take a snapshot and reserve slices for pods that a scheduler has nominated to a node.
   const cluster::ClusterSnapshot without_reservations = SnapshotOf(nodes, view, begin);
   ReserveForNominated(without_reservations, view, begin);
@@ -281,19 +281,20 @@ void Partitioner::PlanFor(const std::vector<Node>& nodes, const reconcile::Liste
   //    those beyond quota first, then those of gangs that cannot be completed; the slices that the
   //    latter free need a new snapshot.
   cluster::ClusterSnapshot snapshot = without_reservations;
-  const bool watches = view.around != nullptr;
+  const bool watches = view.context != nullptr;
   if (watches) DropReservationsBeyondQuota(view, without_reservations);
   ApplyReservations(snapshot, view);
-  if (watches &&
-      DropReservationsOfBrokenGangs(*view.pods.Snapshot(), view.around->Collect(), reservations_)) {
+  if (watches && DropReservationsOfBrokenGangs(*view.pods.Snapshot(), view.context->Collect(),
+                                               reservations_)) {
     snapshot = without_reservations;
     ApplyReservations(snapshot, view);
   }
   // 3. Collect the pending pods, plan for them within their quotas, and patch the nodes.
   GangedPods ganged{Waiting(view, begin), {}};
   if (watches) {
-    const cluster::ClusterContext around = view.around->Collect();
-    ganged = WithGangs(std::move(ganged.pods), *view.pods.Snapshot(), around, reservations_, begin);
+    const cluster::ClusterContext context = view.context->Collect();
+    ganged =
+        WithGangs(std::move(ganged.pods), *view.pods.Snapshot(), context, reservations_, begin);
   }
   const std::vector<Pod>& waiting = ganged.pods;
   bool carried_out = true;
@@ -434,10 +435,10 @@ void Partitioner::Measure(const planning::Plan& plan, Duration took) const {
   for (const planning::PodOutcome& pod : plan.pods) {
     if (!pod.placed && !pod.reasons.empty()) ++reasons[pod.reasons.front().code];
   }
-  std::vector<std::pair<MetricLabels, double>> unhelped;
-  unhelped.reserve(reasons.size());
-  for (const auto& [reason, count] : reasons) unhelped.push_back({{{"reason", reason}}, count});
-  metrics_->SetAll(kUnhelped, unhelped);
+  std::vector<std::pair<MetricLabels, double>> unplaceable;
+  unplaceable.reserve(reasons.size());
+  for (const auto& [reason, count] : reasons) unplaceable.push_back({{{"reason", reason}}, count});
+  metrics_->SetAll(kUnplaceablePods, unplaceable);
 }
 
 void Partitioner::Record(Decision decision) {

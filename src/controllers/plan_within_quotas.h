@@ -2,7 +2,7 @@
 // pods. Applies to pods whose scheduler enforces quotas (CapacityScheduling).
 //
 //   AdmittedPlan admitted =
-//       PlanWithinQuotas(ganged, pods, snapshot, around, frameworks, options);
+//       PlanWithinQuotas(ganged, pods, snapshot, context, frameworks, options);
 //   for (const auto& outcome : admitted.refused) Report(*outcome.pod, outcome.reasons);
 #pragma once
 
@@ -33,7 +33,7 @@ struct AdmittedPlan {
 AdmittedPlan PlanWithinQuotas(const GangedPods& waiting,
                               const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
                               const cluster::ClusterSnapshot& snapshot,
-                              const cluster::ClusterContext& around,
+                              const cluster::ClusterContext& context,
                               const scheduling::FrameworkChoice& frameworks,
                               planning::PlanOptions options);
 

@@ -1,7 +1,7 @@
 // Gangs (gangs.h) as input of a plan: their pending pods, and the number of members that are
 // already served.
 //
-//   const GangedPods ganged = WithGangs(waiting, all, around, reservations, now);
+//   const GangedPods ganged = WithGangs(waiting, all, context, reservations, now);
 //   options.gangs = ganged.gangs;
 //   MakePlan(snapshot, ganged.pods, frameworks, options);
 //
@@ -30,13 +30,13 @@ struct GangedPods {
 // back-off do not count.
 GangedPods WithGangs(std::vector<std::shared_ptr<const cluster::Pod>> waiting,
                      const std::vector<std::shared_ptr<const cluster::Pod>>& all,
-                     const cluster::ClusterContext& around, const SliceReservations& reservations,
+                     const cluster::ClusterContext& context, const SliceReservations& reservations,
                      Time now);
 
 // Drops slice reservations of gangs with too few served members. Nominated members are left to
 // their scheduler. Returns whether any was dropped.
 bool DropReservationsOfBrokenGangs(const std::vector<std::shared_ptr<const cluster::Pod>>& all,
-                                   const cluster::ClusterContext& around,
+                                   const cluster::ClusterContext& context,
                                    SliceReservations& reservations);
 
 // Makes a planner's runner watch the objects that define gangs and quotas, and the claims whose

@@ -3,7 +3,7 @@
 // reports in their conditions which one is in force.
 //
 //   QuotaAdmission admission(metrics);
-//   admission.SetQuotas(quota::QuotasOf(around));
+//   admission.SetQuotas(quota::QuotasOf(context));
 //   net::HttpResponse response{.code = answer.code, .body = admission.Review(request.body).body};
 //
 // An update is rejected only for problems that it adds or worsens. Deletions are always allowed.

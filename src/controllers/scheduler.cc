@@ -164,30 +164,30 @@ reconcile::ReconcileResult Scheduler::Reconcile(const std::string&, const reconc
 void Scheduler::ApplyWatchEvents(const reconcile::Listers& view, Time now) {
   const reconcile::Changes& changes = *view.changes;
   if (changes.everything) return ApplyEverything(view, now);
-  if (!changes.around.empty()) bindings_.OnContextChange();
-  for (const reconcile::ContextChange& change : changes.around) {
+  if (!changes.context.empty()) bindings_.OnContextChange();
+  for (const reconcile::ContextChange& change : changes.context) {
     engine_.ChangeContext(change.apply, change.kind, change.key);
     queue_.OnClusterEvent(
         {ClusterEvent::Kind::kContext, {}, {}, {}, {}, change.kind, change.before, change.after},
         now);
   }
   // A pod that waits for the devices of a pod that left goes first, as in RetryNominated.
-  if (!changes.around.empty()) {
+  if (!changes.context.empty()) {
     const std::vector<Pod> released = departed_.OnClaims();
     Released(released, now);
     for (const Pod& pod : released) RetryNominated(pod->node_name);
   }
   for (const auto& change : changes.nodes) ApplyNode(change.before, change.after, now);
-  if (!changes.around.empty() || !changes.nodes.empty()) foreign_.OnClusterChange(now);
+  if (!changes.context.empty() || !changes.nodes.empty()) foreign_.OnClusterChange(now);
   for (const auto& change : changes.pods) ApplyPod(change.before, change.after, now);
 }
 
 // Running pods come first: nodes refer to them, and they determine which part of a nominated pod's
 // request is guaranteed by its quota.
 void Scheduler::ApplyEverything(const reconcile::Listers& view, Time now) {
-  if (view.around != nullptr) {
+  if (view.context != nullptr) {
     engine_.ChangeContext(
-        [&](cluster::ClusterContext& around) { around = view.around->Collect(); });
+        [&](cluster::ClusterContext& context) { context = view.context->Collect(); });
   }
   const auto pods = view.pods.Snapshot();
   const auto apply = [&](bool running) {
@@ -238,7 +238,7 @@ void Scheduler::ApplyPod(const Pod& before, const Pod& after, Time now) {
 
   // 2. Bring the engine and the queue up to date.
   after == nullptr ? engine_.RemovePod(key) : engine_.SetPod(after);
-  if (before != nullptr && (gone || cluster::HasEnded(*after))) placer_.OnGone(before, now);
+  if (before != nullptr && (gone || cluster::HasEnded(*after))) placer_.OnGone(before, gone, now);
   const bool ends = RunsSomewhere(before) && (gone || !RunsSomewhere(after));
   if (ends) departed_.Add(*before, gone || !cluster::HasEnded(*after), now);
   const SchedulerProfile* profile = profiles_.Find(*known);

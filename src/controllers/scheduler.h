@@ -12,7 +12,7 @@
 // Bind call is not answered, the pod is read back from the API server.
 //
 //   Scheduler scheduler(config, {{"nos-scheduler", &framework}}, catalogue, threads);
-//   reconcile::Runner runner(scheduler, transport, {.watch_around = true});
+//   reconcile::Runner runner(scheduler, transport, {.watch_context = true});
 //   while (runner.Step(clock)) {
 //   }                     // then wait for runner.NextDue() or for threads.wake
 //   scheduler.Retire();   // leadership is lost; a successor may start once IsQuiet()

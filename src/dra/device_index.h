@@ -2,7 +2,7 @@
 // on pods one after the other.
 //
 //   DeviceIndex index(Features::Of(37), expressions);
-//   index.Reset(around);                                  // the cluster context
+//   index.Reset(context);                                  // the cluster context
 //   index.SetClaim("ml/a", claim);                        // from the watch
 //   const AllocationOutcome outcome = index.Allocate(prepared, node, classes);
 //   index.Assume("ml/a", outcome.allocations[0]);         // until the watch shows it
@@ -48,7 +48,7 @@ inline constexpr const char* kPodConsumer = "pods";
 // The user that has to be entered for the pod: its PodGroup if that names the claim as the pod
 // does.
 ClaimConsumer ConsumerFor(const ResourceClaim& claim, const cluster::Pod& pod,
-                          const cluster::ClusterContext& around);
+                          const cluster::ClusterContext& context);
 
 // The name of the only node from which the allocation can be used; "" if there are several.
 const std::string& NodeOf(const Allocation& allocation);
@@ -79,10 +79,10 @@ class DeviceIndex {
     std::vector<std::string> nodes;
   };
   // Takes over all tables of the context.
-  void Reset(const cluster::ClusterContext& around);
+  void Reset(const cluster::ClusterContext& context);
   // Takes over the object of this kind and key from the context.
   Affected Follow(std::string_view kind, const std::string& key,
-                  const cluster::ClusterContext& around);
+                  const cluster::ClusterContext& context);
   // A null object: it is gone.
   Affected SetSlice(const std::string& name, std::shared_ptr<const ResourceSlice> slice);
   Affected SetClaim(const std::string& key, const Claim& claim);

@@ -2,7 +2,7 @@
 // resource of a device plugin; on a node that does not offer the resource, the pod gets devices of
 // the class by a ResourceClaim that the scheduler creates.
 //
-//   ExtendedResources mapped(around.device_classes);
+//   ExtendedResources mapped(context.device_classes);
 //   const ExtendedClaim made = mapped.ClaimFor(pod, node);     // made.claim is null: none needed
 //
 // The claim has a name of its own for each pod, so that an attempt to create it can be repeated.

@@ -57,9 +57,9 @@ Terms TermsOf(const SharedQuota& quota) {
 
 }  // namespace
 
-std::vector<SharedQuota> QuotasOf(const cluster::ClusterContext& around) {
+std::vector<SharedQuota> QuotasOf(const cluster::ClusterContext& context) {
   std::vector<SharedQuota> quotas;
-  for (const auto* table : {&around.quotas, &around.composite_quotas}) {
+  for (const auto* table : {&context.quotas, &context.composite_quotas}) {
     for (const auto& [key, quota] : table->rows()) quotas.push_back(quota);
   }
   return quotas;

@@ -45,7 +45,7 @@ namespace nos::quota {
 using SharedQuota = std::shared_ptr<const cluster::ElasticQuota>;
 
 // All quotas in the cluster context.
-std::vector<SharedQuota> QuotasOf(const cluster::ClusterContext& around);
+std::vector<SharedQuota> QuotasOf(const cluster::ClusterContext& context);
 
 // A quota with its resolved place in the tree.
 struct Terms {

@@ -15,7 +15,7 @@ class ContextCaches::Watched {
   virtual bool Pump(kube::Client& client, Time now) = 0;
   virtual const kube::Reflector& reflector() const = 0;
   virtual uint64_t Version() const = 0;
-  virtual void AddTo(ClusterContext& around) const = 0;
+  virtual void AddTo(ClusterContext& context) const = 0;
   virtual std::string_view kind() const = 0;
   virtual std::map<std::string, std::string> Problems() const = 0;
 };
@@ -45,9 +45,9 @@ class ContextCaches::WatchedTable final : public Watched {
   bool Pump(kube::Client& client, Time now) override { return cache_.Pump(client, now); }
   const kube::Reflector& reflector() const override { return cache_.reflector(); }
   uint64_t Version() const override { return cache_.Version(); }
-  void AddTo(ClusterContext& around) const override {
+  void AddTo(ClusterContext& context) const override {
     for (const auto& object : *cache_.Snapshot()) {
-      (around.*table_).Set(kube::KeyOf(*object), object);
+      (context.*table_).Set(kube::KeyOf(*object), object);
     }
   }
   std::string_view kind() const override { return kind_; }
@@ -122,9 +122,9 @@ std::map<std::string, std::string> ContextCaches::Problems(std::string_view kind
 std::vector<ContextChange> ContextCaches::Take() { return std::exchange(changes_, {}); }
 
 ClusterContext ContextCaches::Collect() const {
-  ClusterContext around;
-  for (const auto& cache : caches_) cache->AddTo(around);
-  return around;
+  ClusterContext context;
+  for (const auto& cache : caches_) cache->AddTo(context);
+  return context;
 }
 
 }  // namespace nos::reconcile

@@ -1,9 +1,9 @@
 // Caches of the cluster context (cluster/context.h: volumes, budgets, classes and other
 // objects), and the changes in them.
 //
-//   ContextCaches around({});
-//   around.Pump(client, now);
-//   for (const ContextChange& change : around.Take()) change.apply(context);
+//   ContextCaches caches({});
+//   caches.Pump(client, now);
+//   for (const ContextChange& change : caches.Take()) change.apply(context);
 //
 // A kind that the API server does not serve (PodGroups without their CRD, Workloads of a newer
 // version) counts as empty. Owned by one thread.

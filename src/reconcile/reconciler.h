@@ -43,7 +43,7 @@ struct Changes {
   bool everything = true;
   std::vector<Change<cluster::Pod>> pods;
   std::vector<Change<cluster::Node>> nodes;
-  std::vector<ContextChange> around;
+  std::vector<ContextChange> context;
 };
 
 // The caches that a controller reads. The runner keeps them current.
@@ -51,7 +51,7 @@ struct Listers {
   const kube::Cache<cluster::Pod>& pods;
   const kube::Cache<cluster::Node>& nodes;
   // Null if the runner does not watch the cluster context.
-  const ContextCaches* around = nullptr;
+  const ContextCaches* context = nullptr;
   // For controllers that process changes instead of the whole cache; others ignore it.
   const Changes* changes = nullptr;
 };

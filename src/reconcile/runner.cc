@@ -32,11 +32,11 @@ Runner::Runner(kube::Transport& transport, RunnerOptions options)
       pods_(kube::kPods, cluster::ReadPod, CacheOptions(options_, options_.pod_field_selector)),
       nodes_(kube::kNodes, cluster::ReadNode, CacheOptions(options_, options_.node_field_selector)),
       queue_(options_.back_off) {
-  if (options_.watch_around) {
+  if (options_.watch_context) {
     context_ = std::make_unique<ContextCaches>(CacheOptions(options_, ""), options_.context_kinds,
                                                options_.watch_devices);
   }
-  view_.around = context_.get();
+  view_.context = context_.get();
   pods_.AddHandler([this](const std::string&, const auto& before, const auto& after) {
     if (!changes_.everything) changes_.pods.push_back({before, after});
   });
@@ -66,7 +66,7 @@ bool Runner::Step(const Clock& clock) {
   news_ = false;
   const std::optional<std::string> key = queue_.Take(now);
   if (!key) return changed;
-  if (context_ != nullptr) changes_.around = context_->Take();
+  if (context_ != nullptr) changes_.context = context_->Take();
   const ReconcileResult outcome = reconciler_->Reconcile(*key, view_, client_, clock);
   changes_ = Changes();
   changes_.everything = false;

@@ -28,8 +28,8 @@ struct RunnerOptions {
   std::string pod_field_selector{}, node_field_selector{};
   BackOff back_off{};
   Duration relist_every = std::chrono::minutes(10);
-  // Also watch the cluster context (Listers::around).
-  bool watch_around = false;
+  // Also watch the cluster context (Listers::context).
+  bool watch_context = false;
   std::vector<std::string_view> context_kinds{};  // watch only these kinds; empty: all
   bool watch_devices = true;                      // of all kinds also those of resource.k8s.io
   // Called from any thread when Step has something to process.

@@ -55,13 +55,13 @@ TEST(RunnerTest, StandByKeepsNoOldObjects) {
   kube::FakeApi api;
   ManualClock clock(Time(std::chrono::seconds(1'000'000)));
   RunnerOptions options;
-  options.watch_around = true;
+  options.watch_context = true;
   Runner runner(api, options);
   const Json budget = {{"kind", "PodDisruptionBudget"},
                        {"metadata", {{"namespace", "a"}, {"name", "b"}}}};
   api.Put(budget);
   Settle(runner, clock);
-  const auto known = [&] { return runner.view().around->Collect().budgets.Share("a/b"); };
+  const auto known = [&] { return runner.view().context->Collect().budgets.Share("a/b"); };
   const std::weak_ptr<const cluster::PodDisruptionBudget> first = known();
   ASSERT_FALSE(first.expired());
   api.Put(budget);

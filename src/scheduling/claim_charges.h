@@ -23,22 +23,22 @@ class ClaimCharges final : public quota::ClaimCharges {
  public:
   // The context that has the claims, their classes and the index if there is one. What it refers to
   // must outlive this.
-  using Around = std::function<const cluster::ClusterContext&()>;
+  using Context = std::function<const cluster::ClusterContext&()>;
 
-  explicit ClaimCharges(Around around) : around_(std::move(around)) {}
+  explicit ClaimCharges(Context context) : context_(std::move(context)) {}
   quota::ClaimAmounts Of(const cluster::Pod& pod) const override;
 
  private:
   dra::DeviceCounts CountsOf(const std::string& claim) const;
 
-  const Around around_;
+  const Context context_;
 };
 
 // Keys of the claims for which the pod is charged.
 std::set<std::string> ChargedClaimsOf(const cluster::Pod& pod);
 
 // The rules with the claims of the context, which must outlive them.
-quota::ChargeRules WithClaims(quota::ChargeRules rules, const cluster::ClusterContext& around);
+quota::ChargeRules WithClaims(quota::ChargeRules rules, const cluster::ClusterContext& context);
 quota::ChargeRules WithClaims(quota::ChargeRules rules, const cluster::ClusterSnapshot& snapshot);
 
 }  // namespace nos::scheduling

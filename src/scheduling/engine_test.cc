@@ -93,13 +93,13 @@ class EngineTest : public ::testing::TestWithParam<uint64_t> {
         running_.erase(at);
       }
     } else if (what == 6) {
-      engine_.ChangeContext([&](cluster::ClusterContext& around) {
+      engine_.ChangeContext([&](cluster::ClusterContext& context) {
         auto service = std::make_shared<cluster::PodOwner>();
         service->meta.ns = "x";
         service->meta.name = "s";
         service->selector =
             cluster::LabelSelector{{{"app", "app" + std::to_string(random_.Below(3))}}, {}};
-        around.services.Set("x/s", random_.Below(2) == 0 ? nullptr : service);
+        context.services.Set("x/s", random_.Below(2) == 0 ? nullptr : service);
       });
     }
   }

@@ -70,12 +70,12 @@ struct ClusterEvent {
     kPodBound,    // a pod was bound, by any scheduler
     kPodChanged,  // a bound pod changed: labels, resized requests, or its deletion began
     kPodLeft,     // a bound pod finished or was deleted
-    kContext,     // an object of the cluster context (kind `around`) was added, changed or removed
+    kContext,  // an object of the cluster context (of `context_kind`) was added, changed or removed
   } kind;
   // Before and after the change; null if the object did not exist.
   std::shared_ptr<const cluster::Node> node_before = {}, node = {};
   std::shared_ptr<const cluster::Pod> pod_before = {}, pod = {};
-  std::string_view around = {};  // "PersistentVolumeClaim", "Namespace", ...
+  std::string_view context_kind = {};  // "PersistentVolumeClaim", "Namespace", ...
   // For kContext: a std::shared_ptr<const T>, with the T that ClusterContext uses for the kind.
   // Both are empty if the changed object is unknown.
   std::any context_before = {}, context_after = {};
@@ -118,6 +118,9 @@ class Plugin {
   // True if a pod that this plugin lets onto a node may need GPU instances that do not exist yet:
   // the scheduler then has the node's GPUs partitioned before it binds the pod.
   virtual bool PartitionsGpus() const { return false; }
+  // True if the plugin chooses devices for a pod, so that the choice for one member of a gang
+  // decides whether the next one fits.
+  virtual bool ChoosesDevices() const { return false; }
 };
 
 class PreEnqueuePlugin : public virtual Plugin {
@@ -225,7 +228,7 @@ class ScorePlugin : public virtual Plugin {
   }
   // True if scores depend on images of other nodes. PreScore is then called again when images
   // change.
-  virtual bool HeedsImages() const { return false; }
+  virtual bool DependsOnImages() const { return false; }
   virtual int64_t Score(const CycleState& state, const cluster::Pod& pod,
                         const cluster::NodeInfo& node) const = 0;
   // Maps a score to 0 (worst) ... kMaxScore (best), given the lowest and highest score of all

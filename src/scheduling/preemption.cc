@@ -300,7 +300,7 @@ std::vector<Preemption> Candidates(const Framework& framework, const ClusterSnap
   const auto nodes = static_cast<int64_t>(snapshot.size());
   const auto enough = static_cast<size_t>(
       std::max<int64_t>(nodes * options.min_candidate_percentage / 100, options.min_candidates));
-  const Budgets budgets(snapshot.around());
+  const Budgets budgets(snapshot.context());
   bool harmless = false;  // a candidate violates no budget
   std::optional<size_t> best;
   const auto order = rule.Order(snapshot);

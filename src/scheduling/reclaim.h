@@ -56,7 +56,7 @@ class Reclaim final : public EvictionRule {
           UnitOfPod unit_of);
 
   // Nominations that go before the pod. Default: none.
-  void Heed(Promises promises) { promises_ = std::move(promises); }
+  void SetPromises(Promises promises) { promises_ = std::move(promises); }
   // Keys of pods that must not be evicted. Default: none.
   void Spare(std::set<std::string> keys) { spared_ = std::move(keys); }
   // Pods whose deletion ends later may be evicted, which shortens it. Default: none.

@@ -30,7 +30,7 @@ class Fields {
       if (needed) Fault(fmt::format("{} is missing", key));
       return {};
     }
-    if (!value->is_string()) return Fault(fmt::format("{} is no text", key));
+    if (!value->is_string()) return Fault(fmt::format("{} must be a string", key));
     std::string text(View(value->get_string()));
     if (text.size() > kMaxName) return Fault(fmt::format("{} is too long", key));
     if (needed && text.empty()) return Fault(fmt::format("{} is empty", key));
@@ -231,7 +231,7 @@ Present ReadPresent(Fields& f) {
     return present;
   }
   for (const Json& id : ids->get_array()) {
-    if (!id.is_string()) f.Fault("ids: an element is no text");
+    if (!id.is_string()) f.Fault("ids: an element is not a string");
     if (id.is_string()) present.keys.emplace(View(id.get_string()));
   }
   return present;

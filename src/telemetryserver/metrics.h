@@ -13,7 +13,7 @@ inline constexpr MetricFamily kRecords{MetricFamily::Kind::kCounter, "nos_teleme
 inline constexpr MetricFamily kLost{
     MetricFamily::Kind::kCounter, "nos_telemetry_reported_lost_records_total",
     "Number of records that reporters dropped before sending, by cluster."};
-inline constexpr MetricFamily kLeftOut{
+inline constexpr MetricFamily kDroppedValues{
     MetricFamily::Kind::kCounter, "nos_telemetry_dropped_values_total",
     "Number of values dropped because a cluster has too many subjects, or "
     "it or one subject has too many metrics, by cluster.",

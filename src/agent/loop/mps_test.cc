@@ -34,7 +34,7 @@ class AgentMpsTest : public AgentTest {
   void Start(device::Backend& boards) {
     runner_.reset();
     shares_ = std::make_unique<device::MpsGpus>(boards, mps_options_);
-    Restart(*shares_, {.mps = true, .mps_needs = needs_});
+    Restart(*shares_, {.mps = true, .mps_requirements = needs_});
   }
   std::string Uuid(int gpu) { return gpus_.ListGpus()->at(gpu).uuid; }
   device::ComputeMode ModeOf(int gpu) { return *gpus_.ListGpus()->at(gpu).compute_mode; }

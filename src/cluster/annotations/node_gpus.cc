@@ -270,7 +270,7 @@ class NodeReader {
       return false;
     }
     gpu.instances = std::move(instances).value();
-    if (!HeedLimit(gpu)) {
+    if (!ApplyShareLimit(gpu)) {
       Problem(gpu.index, "too many kinds of shared GPUs are reported; the GPU is left alone");
       return false;
     }
@@ -281,7 +281,7 @@ class NodeReader {
 
   // Applies a share limit that was lowered while pods ran: all used shares stay, and free ones up
   // to the limit. False if FindShares has too many models already to make one with that limit.
-  static bool HeedLimit(Gpu& gpu) {
+  static bool ApplyShareLimit(Gpu& gpu) {
     const int all = static_cast<int>(gpu.instances.size());
     if (!gpu.model->counted() || all <= gpu.model->max_instances()) return true;
     const auto used = std::ranges::count(gpu.instances, true, &Instance::used);

@@ -152,16 +152,16 @@ TEST(ClusterContextTest, CopiesOfTablesAreIndependent) {
 }
 
 TEST(AddContextTest, AddsObjectsToTheirTables) {
-  ClusterContext around;
+  ClusterContext context;
   const Json claim = {{"metadata", {{"name", "c"}}}};
-  EXPECT_TRUE(*AddContext("v1", "PersistentVolumeClaim", claim, around));
-  EXPECT_NE(around.claims.Find("default/c"), nullptr);
-  EXPECT_FALSE(AddContext("v1", "PersistentVolumeClaim", claim, around).ok()) << "twice";
-  EXPECT_TRUE(*AddContext("storage.k8s.io/v1", "StorageClass", claim, around));
-  EXPECT_NE(around.storage_classes.Find("c"), nullptr);
-  EXPECT_FALSE(*AddContext("v1", "StorageClass", claim, around)) << "of another group";
-  EXPECT_FALSE(*AddContext("scheduling.volcano.sh/v1beta1", "PodGroup", claim, around));
-  EXPECT_FALSE(AddContext("v1", "Service", Json(JsonObject()), around).ok());
+  EXPECT_TRUE(*AddContext("v1", "PersistentVolumeClaim", claim, context));
+  EXPECT_NE(context.claims.Find("default/c"), nullptr);
+  EXPECT_FALSE(AddContext("v1", "PersistentVolumeClaim", claim, context).ok()) << "twice";
+  EXPECT_TRUE(*AddContext("storage.k8s.io/v1", "StorageClass", claim, context));
+  EXPECT_NE(context.storage_classes.Find("c"), nullptr);
+  EXPECT_FALSE(*AddContext("v1", "StorageClass", claim, context)) << "of another group";
+  EXPECT_FALSE(*AddContext("scheduling.volcano.sh/v1beta1", "PodGroup", claim, context));
+  EXPECT_FALSE(AddContext("v1", "Service", Json(JsonObject()), context).ok());
 }
 
 }  // namespace

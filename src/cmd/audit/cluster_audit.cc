@@ -105,7 +105,7 @@ class Auditor {
   Auditor(const ClusterObjects& objects, const gpu::Catalogue& catalogue,
           const scheduling::FrameworkChoice& frameworks, const std::function<bool()>& out_of_time)
       : catalogue_(catalogue), frameworks_(frameworks), out_of_time_(out_of_time) {
-    if (objects.around) around_ = *objects.around;
+    if (objects.context) context_ = *objects.context;
     for (const SharedNode& node : objects.nodes) AddNode(*node);
     for (const SharedPod& pod : objects.pods) AddPod(pod);
   }
@@ -166,7 +166,7 @@ class Auditor {
     std::vector<SharedNode> nodes;
     for (const std::string& name : names) nodes.push_back(nodes_.at(name));
     auto snapshot = cluster::ClusterSnapshot::Build(nodes, others_, catalogue_);
-    snapshot.ChangeContext() = around_;
+    snapshot.ChangeContext() = context_;
     return snapshot;
   }
 
@@ -305,7 +305,7 @@ class Auditor {
   const gpu::Catalogue& catalogue_;
   const scheduling::FrameworkChoice& frameworks_;
   const std::function<bool()>& out_of_time_;
-  cluster::ClusterContext around_;
+  cluster::ClusterContext context_;
   std::map<std::string, SharedNode> nodes_;  // with nos, by name; those without GPUs, too
   std::vector<SharedPod> others_, running_, pending_;
   std::map<std::string, size_t> pods_now_;

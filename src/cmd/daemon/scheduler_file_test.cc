@@ -63,16 +63,17 @@ TEST(SchedulerFileTest, SimulationReadsOnlyKubeSchedulerConfiguration) {
 
 // Schedulers other than nos scheduler ignore quotas unless their configuration enables them.
 TEST(SchedulerFileTest, SimulatedNosSchedulerUsesQuotas) {
-  const auto heeds = [](const std::string& text) {
+  const auto has_quotas = [](const std::string& text) {
     const auto file = ParseSchedulerFile(text, {.simulates = true});
     return file.ok() && file->configuration.profiles.front().framework->quotas() != nullptr;
   };
-  EXPECT_FALSE(heeds(""));
-  EXPECT_FALSE(heeds(kKube + "profiles: [{schedulerName: x}]"));
-  EXPECT_TRUE(heeds(kKube + "profiles: [{schedulerName: nos-scheduler}]"));
-  EXPECT_TRUE(heeds(kOwn));
-  EXPECT_TRUE(heeds(kKube + "profiles: [{schedulerName: x, plugins: {preFilter: {enabled: [{name: "
-                            "CapacityScheduling}]}}}]"));
+  EXPECT_FALSE(has_quotas(""));
+  EXPECT_FALSE(has_quotas(kKube + "profiles: [{schedulerName: x}]"));
+  EXPECT_TRUE(has_quotas(kKube + "profiles: [{schedulerName: nos-scheduler}]"));
+  EXPECT_TRUE(has_quotas(kOwn));
+  EXPECT_TRUE(has_quotas(kKube +
+                         "profiles: [{schedulerName: x, plugins: {preFilter: {enabled: [{name: "
+                         "CapacityScheduling}]}}}]"));
 }
 
 TEST(SchedulerFileTest, ListsProfilesThatPartitionGpus) {

@@ -26,10 +26,10 @@ reconcile::ReconcileResult StandbyDevices::Reconcile(const std::string&,
   if (view.changes->everything) {
     ReadEverything(view);
   } else {
-    for (const reconcile::ContextChange& change : view.changes->around) Follow(change, view);
+    for (const reconcile::ContextChange& change : view.changes->context) Follow(change, view);
   }
   const dra::FindClass find_class = [&](const std::string& name) {
-    return around_.device_classes.Share(name);
+    return context_.device_classes.Share(name);
   };
   std::vector<dra::PreparedClaims> claims;
   if (!due_.empty()) {
@@ -46,19 +46,19 @@ reconcile::ReconcileResult StandbyDevices::Reconcile(const std::string&,
 }
 
 void StandbyDevices::ReadEverything(const reconcile::Listers& view) {
-  around_ = view.around->Collect();
-  devices_->Reset(around_);
+  context_ = view.context->Collect();
+  devices_->Reset(context_);
   read_ = true;
   specs_.clear();
-  for (const auto& [key, claim] : around_.device_claims.rows()) AddSpec(claim);
+  for (const auto& [key, claim] : context_.device_claims.rows()) AddSpec(claim);
   AllAreDue(view);
 }
 
 void StandbyDevices::Follow(const reconcile::ContextChange& change,
                             const reconcile::Listers& view) {
   if (!dra::IsDeviceKind(change.kind)) return;
-  change.apply(around_);
-  const dra::DeviceIndex::Affected affected = devices_->Follow(change.kind, change.key, around_);
+  change.apply(context_);
+  const dra::DeviceIndex::Affected affected = devices_->Follow(change.kind, change.key, context_);
   if (change.kind == dra::kClaimKind) {  // the use of devices needs no preparation
     const Claim& claim = devices_->FindClaim(change.key);
     if (claim != nullptr && AddSpec(claim)) AllAreDue(view);

@@ -26,7 +26,7 @@ class StandbyDevices final : public reconcile::Reconciler {
   // The catalogue must outlive the devices.
   explicit StandbyDevices(const gpu::Catalogue& catalogue);
 
-  // Needs Listers::around and Listers::changes. Asks to be called again until the devices of all
+  // Needs Listers::context and Listers::changes. Asks to be called again until the devices of all
   // nodes are prepared.
   reconcile::ReconcileResult Reconcile(const std::string& key, const reconcile::Listers& view,
                                        kube::Client& client, const Clock& clock) override;
@@ -44,7 +44,7 @@ class StandbyDevices final : public reconcile::Reconciler {
   bool AddSpec(const Claim& claim);
   void AllAreDue(const reconcile::Listers& view);
 
-  cluster::ClusterContext around_;
+  cluster::ClusterContext context_;
   std::shared_ptr<dra::DeviceIndex> devices_;
   std::map<dra::Name, Claim> specs_;  // a claim for each spec, as if it had no devices
   bool read_ = false;

@@ -88,7 +88,7 @@ class StandbyDevicesTest : public testing::Test {
 
   kube::FakeApi api_;
   ManualClock clock_{Time(seconds(1'000'000))};
-  reconcile::Runner runner_{api_, {.watch_around = true}};
+  reconcile::Runner runner_{api_, {.watch_context = true}};
   std::unique_ptr<StandbyDevices> standby_ =
       std::make_unique<StandbyDevices>(gpu::Catalogue::Builtin());
   std::shared_ptr<scheduling::Framework> framework_ =

@@ -142,7 +142,7 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
   reconcile::MeteredReconciler reconciler(both, "operator", metrics);
   reconcile::RunnerOptions options;
   options.relist_every = config.daemon.relist_every;
-  options.watch_around = true;
+  options.watch_context = true;
   options.context_kinds = controllers::OperatorKinds();
   options.wake = [&] { bell.Ring(); };
   reconcile::Runner runner(reconciler, metered, options);

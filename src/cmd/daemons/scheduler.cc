@@ -192,7 +192,7 @@ Status RunScheduler(const DaemonFlags& flags, std::unique_ptr<const Rules> rules
   kube::MeteredTransport metered(http, metrics);
   reconcile::RunnerOptions options;
   options.relist_every = daemon.relist_every;
-  options.watch_around = true;
+  options.watch_context = true;
   options.wake = [&] { bell.Ring(); };
   reconcile::Runner runner(metered, options);
   kube::Workers binders(metered, kBinders), reporter(metered, 1);

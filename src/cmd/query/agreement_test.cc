@@ -24,7 +24,7 @@ class QuotaAgreementTest : public ::testing::Test {
     quota->meta.name = "q";
     quota->namespaces = {"a"};
     quota->min = quota->max = {{"cpu", Quantity::FromValue(1)}};
-    objects_.around.emplace().quotas.Set(quota->Key(), quota);
+    objects_.context.emplace().quotas.Set(quota->Key(), quota);
   }
   void Pod(const std::string& name, int64_t cpu, std::string_view scheduler) {
     cluster::Pod pod;
@@ -42,7 +42,7 @@ class QuotaAgreementTest : public ::testing::Test {
     quota.meta.name = "q";
     quota.namespaces = {"a"};
     quota.min = quota.max = {{"nos.nebuly.com/gpu-memory", Quantity::FromValue(max_gb)}};
-    objects_.around->quotas.Set(quota.Key(), std::make_shared<cluster::ElasticQuota>(quota));
+    objects_.context->quotas.Set(quota.Key(), std::make_shared<cluster::ElasticQuota>(quota));
     Pod("p", 1, kOurScheduler);
     cluster::Pod pod = *objects_.pods.back();
     pod.containers[0].requests[resource] = Quantity::FromValue(1);
@@ -55,7 +55,7 @@ class QuotaAgreementTest : public ::testing::Test {
     quota.meta.name = "q";
     quota.namespaces = {"b"};
     quota.min = {{"cpu", Quantity::FromValue(cpu / 2)}};
-    objects_.around->quotas.Set(quota.Key(), std::make_shared<cluster::ElasticQuota>(quota));
+    objects_.context->quotas.Set(quota.Key(), std::make_shared<cluster::ElasticQuota>(quota));
     cluster::Pod pod;
     pod.meta.ns = "b";
     pod.meta.name = "r";
@@ -73,7 +73,7 @@ class QuotaAgreementTest : public ::testing::Test {
     std::vector<std::shared_ptr<const cluster::Pod>> pending = objects_.pods;
     std::erase_if(pending, [](const auto& pod) { return !pod->node_name.empty(); });
     controllers::AdmittedPlan admitted = controllers::PlanWithinQuotas(
-        {pending, {}}, objects_.pods, snapshot, *objects_.around, frameworks.choice(), {});
+        {pending, {}}, objects_.pods, snapshot, *objects_.context, frameworks.choice(), {});
     planning::AddRemedies(snapshot, admitted.gangs, frameworks.choice(), admitted.quotas, nullptr,
                           admitted.plan);
     planning::Plan plan = WithRefused(std::move(admitted));
@@ -152,9 +152,9 @@ TEST_F(QuotaAgreementTest, OtherSchedulersHaveNoQuotas) {
 }
 
 TEST_F(QuotaAgreementTest, BorrowerIsEvictedForPodThatItsQuotaCovers) {
-  cluster::ElasticQuota quota = *objects_.around->quotas.rows().begin()->second;
+  cluster::ElasticQuota quota = *objects_.context->quotas.rows().begin()->second;
   quota.min = quota.max = {{"cpu", Quantity::FromValue(32)}};
-  objects_.around->quotas.Set(quota.Key(), std::make_shared<cluster::ElasticQuota>(quota));
+  objects_.context->quotas.Set(quota.Key(), std::make_shared<cluster::ElasticQuota>(quota));
   Pod("p", 32, kOurScheduler);
   RunBorrower(64);
   EXPECT_EQ(Planned().remedy_code, scheduling::remedies::kNoneNeeded);
@@ -191,14 +191,14 @@ TEST_F(QuotaAgreementTest, PodWithSamePortIsEvicted) {
 
 TEST_F(QuotaAgreementTest, QuotaRefusesGang) {
   auto quota =
-      std::make_shared<cluster::ElasticQuota>(*objects_.around->quotas.rows().find("a/q")->second);
+      std::make_shared<cluster::ElasticQuota>(*objects_.context->quotas.rows().find("a/q")->second);
   quota->min = quota->max = {{"cpu", Quantity::FromValue(3)}};
-  objects_.around->quotas.Set("a/q", quota);
+  objects_.context->quotas.Set("a/q", quota);
   auto group = std::make_shared<cluster::PodGroup>();
   group->meta.ns = "a";
   group->meta.name = "g";
   group->min_member = 2;
-  objects_.around->pod_groups.Set("a/g", group);
+  objects_.context->pod_groups.Set("a/g", group);
   for (const char* name : {"p0", "p1"}) {
     Pod(name, 2, kOurScheduler);
     cluster::Pod member = *objects_.pods.back();

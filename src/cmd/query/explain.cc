@@ -196,7 +196,7 @@ Status RunExplain(const ExplainFlags& flags) {
     return Status::Ok();
   }
   NOS_ASSIGN(const std::unique_ptr<Deciders> deciders, ChooseDeciders(flags, *pod, objects));
-  if (objects.is_dump) pod = LeaveOutMissing(pod, objects.around);
+  if (objects.is_dump) pod = LeaveOutMissing(pod, objects.context);
   const scheduling::Explanation why = ExplainWaiting(objects, pod, *deciders, catalogue);
   NoteContradiction(flags, *pod, why);
   if (flags.output == "json") {

@@ -114,7 +114,7 @@ Pods WithChosenSlices(Pods pending, cluster::ClusterSnapshot snapshot,
 }
 
 void NoteMissingClaims(const ClusterObjects& input, const std::vector<ClaimedPod>& pods) {
-  const bool none = !input.around || input.around->device_claims.rows().empty();
+  const bool none = !input.context || input.context->device_claims.rows().empty();
   if (pods.empty() || !input.is_dump || !none) return;
   std::cerr << "note: the dump contains no ResourceClaim, so pods with claims wait for them; dump "
                "them with: kubectl get nodes,pods,resourceclaims,resourceslices,deviceclasses -A "
@@ -123,12 +123,12 @@ void NoteMissingClaims(const ClusterObjects& input, const std::vector<ClaimedPod
 
 // Adds gangs of the pods. Gangs whose size the dump does not contain are omitted.
 controllers::GangedPods WithKnownGangs(Pods pending, const ClusterObjects& input, Time now) {
-  const cluster::ClusterContext around = input.around.value_or(cluster::ClusterContext());
-  auto ganged = controllers::WithGangs(std::move(pending), input.pods, around,
+  const cluster::ClusterContext context = input.context.value_or(cluster::ClusterContext());
+  auto ganged = controllers::WithGangs(std::move(pending), input.pods, context,
                                        controllers::SliceReservations({}), now);
   const size_t unknown = std::erase_if(ganged.gangs, [&](const planning::Gang& gang) {
-    return (input.is_dump || !input.around) && !gang.members.empty() &&
-           MissesGroups(*ganged.pods[gang.members[0]], around);
+    return (input.is_dump || !input.context) && !gang.members.empty() &&
+           MissesGroups(*ganged.pods[gang.members[0]], context);
   });
   if (unknown > 0) {
     std::cerr << "note: pods of " << unknown << (unknown == 1 ? " group" : " groups")
@@ -154,9 +154,9 @@ class Further {
   void Moves(JsonObject& json, std::string& text) {
     // Objects missing in a dump count as not existing: pods with volumes that it lacks do not move.
     Unplaced unplaced = unplaced_;
-    cluster::ClusterContext& around = unplaced.snapshot.ChangeContext();
-    if (input_.around) around = *input_.around;
-    if (input_.is_dump && around.budgets.rows().empty()) {
+    cluster::ClusterContext& context = unplaced.snapshot.ChangeContext();
+    if (input_.context) context = *input_.context;
+    if (input_.is_dump && context.budgets.rows().empty()) {
       std::cerr << "note: the dump contains no PodDisruptionBudget, so every pod counts as "
                    "evictable; dump them with: kubectl get "
                    "nodes,pods,poddisruptionbudgets -A -o yaml\n";
@@ -235,7 +235,7 @@ PlannedOutcome OutcomeOf(const PlanFlags& flags, const ClusterObjects& input,
       WithKnownGangs(WithChosenSlices(Plannable(input.pods), snapshot, known.choice(), options),
                      input, options.now);
   controllers::AdmittedPlan admitted = controllers::PlanWithinQuotas(
-      ganged, input.pods, snapshot, input.around.value_or(cluster::ClusterContext()),
+      ganged, input.pods, snapshot, input.context.value_or(cluster::ClusterContext()),
       known.choice(), options);
   planning::AddRemedies(snapshot, admitted.gangs, known.choice(), admitted.quotas,
                         options.out_of_time, admitted.plan);
@@ -294,7 +294,7 @@ Status RunPlan(const PlanFlags& flags) {
   const controllers::GangedPods ganged = WithKnownGangs(
       WithChosenSlices(Plannable(input.pods), snapshot, frameworks, options), input, options.now);
   controllers::AdmittedPlan admitted = controllers::PlanWithinQuotas(
-      ganged, input.pods, snapshot, input.around.value_or(cluster::ClusterContext()), frameworks,
+      ganged, input.pods, snapshot, input.context.value_or(cluster::ClusterContext()), frameworks,
       options);
   const Duration took = clock.Now() - start;
   const bool further = flags.moves > 0 || flags.with_pools;

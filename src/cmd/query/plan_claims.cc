@@ -35,8 +35,8 @@ std::vector<WaitingPod> WaitingPods(const ClusterObjects& input, const planning:
   for (const SharedPod& pod : input.pods) {
     if (pod->HasClaims() && scheduling::IsSchedulable(*pod)) pods.push_back({pod, false});
   }
-  if (input.around) {
-    const dra::ExtendedResources served(input.around->device_classes);
+  if (input.context) {
+    const dra::ExtendedResources served(input.context->device_classes);
     for (const planning::PodOutcome& outcome : plan.pods) {
       if (outcome.placed || served.ServedFor(*outcome.pod).empty()) continue;
       if (!cluster::GangOf(*outcome.pod).empty()) continue;
@@ -91,7 +91,7 @@ class Placement {
         engine_(catalogue),
         index_(std::make_shared<dra::DeviceIndex>(
             dra::Features::All(), std::make_shared<const dra::CelExpressions>(), catalogue)) {
-    if (!objects_.around) objects_.around.emplace();
+    if (!objects_.context) objects_.context.emplace();
     // All profiles of nos charge alike, and kube-scheduler knows no quotas.
     FillIn(engine_, objects_, DecidersOf(std::string(kOurScheduler)).of_pod(), {});
     engine_.FollowDevices(index_);
@@ -183,16 +183,16 @@ class Placement {
     auto bound = std::make_shared<cluster::Pod>(*pod);
     bound->node_name = node;
     std::ranges::replace(objects_.pods, pod, SharedPod(bound));
-    if (!objects_.around) return;  // never: the constructor sets it
+    if (!objects_.context) return;  // never: the constructor sets it
     for (const std::string& key : dra::ClaimKeysOf(*pod)) {
-      const dra::ResourceClaim* stored = objects_.around->device_claims.Find(key);
+      const dra::ResourceClaim* stored = objects_.context->device_claims.Find(key);
       if (stored == nullptr) continue;
       const auto claim = std::make_shared<dra::ResourceClaim>(*stored);
       claim->allocation = AllocationOf(key);
       claim->reserved_for.push_back({"", "pods", pod->meta.name, pod->meta.uid});
-      objects_.around->device_claims.Set(key, claim);
+      objects_.context->device_claims.Set(key, claim);
       engine_.ChangeContext(
-          [&](cluster::ClusterContext& around) { around.device_claims.Set(key, claim); },
+          [&](cluster::ClusterContext& context) { context.device_claims.Set(key, claim); },
           dra::kClaimKind, key);
     }
   }

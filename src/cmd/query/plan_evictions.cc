@@ -78,9 +78,9 @@ std::vector<std::string> EvictorsOf(const cluster::Pod& pod, const ClusterObject
   if (pending.size() > kMaxAsked) pending.resize(kMaxAsked);
   Schedulers schedulers(input);
   std::vector<std::string> evictors;
-  const cluster::ClusterContext around = input.around.value_or(cluster::ClusterContext());
+  const cluster::ClusterContext context = input.context.value_or(cluster::ClusterContext());
   for (const SharedPod& other : pending) {
-    if (input.is_dump && !MissingKinds(*other, around).empty()) continue;
+    if (input.is_dump && !MissingKinds(*other, context).empty()) continue;
     const scheduling::Explanation why =
         ExplainWaiting(input, other, schedulers.For(other->scheduler_name), catalogue);
     if (!why.preemption) continue;
@@ -101,8 +101,8 @@ std::map<std::string, std::vector<std::string>> AskForEvictions(
     // A pod whose slice was chosen here is not in the cluster like this.
     const auto known = std::ranges::find(input.pods, outcome->pod);
     if (known == input.pods.end()) continue;
-    const cluster::ClusterContext around = input.around.value_or(cluster::ClusterContext());
-    if (input.is_dump && !MissingKinds(*outcome->pod, around).empty()) continue;
+    const cluster::ClusterContext context = input.context.value_or(cluster::ClusterContext());
+    if (input.is_dump && !MissingKinds(*outcome->pod, context).empty()) continue;
     const scheduling::Explanation why =
         ExplainWaiting(input, *known, schedulers.For(outcome->pod->scheduler_name), catalogue);
     if (why.remedy_code != remedies::kNoneNeeded || !why.preemption) continue;

@@ -314,10 +314,10 @@ void AddQuota(quota::Ledger& ledger, size_t account, const std::vector<std::stri
 }  // namespace
 
 quota::Ledger LedgerIn(const LiveCluster& live) {
-  cluster::ClusterContext around;
-  for (const auto& claim : live.claims) around.device_claims.Set(claim->Key(), claim);
+  cluster::ClusterContext context;
+  for (const auto& claim : live.claims) context.device_claims.Set(claim->Key(), claim);
   return quota::LedgerOf(live.quotas, live.snapshot, live.pods,
-                         scheduling::WithClaims(live.charges, around));
+                         scheduling::WithClaims(live.charges, context));
 }
 
 Printout ReportQuotas(const LiveCluster& live, Time) {

@@ -147,12 +147,12 @@ std::vector<QuotaRow> Quotas(sim::World& world) {
   if (!quotas.ok() || quotas->empty()) return {};
   const auto snapshot =
       cluster::ClusterSnapshot::Build(world.Nodes(), world.Pods(), world.catalogue());
-  cluster::ClusterContext around;
+  cluster::ClusterContext context;
   if (const auto claims = ListClaims(client); claims.ok()) {
-    for (const auto& claim : *claims) around.device_claims.Set(claim->Key(), claim);
+    for (const auto& claim : *claims) context.device_claims.Set(claim->Key(), claim);
   }
   quota::Ledger ledger =
-      quota::LedgerOf(*quotas, snapshot, world.Pods(), scheduling::WithClaims({}, around));
+      quota::LedgerOf(*quotas, snapshot, world.Pods(), scheduling::WithClaims({}, context));
   const quota::Balance& balance = ledger.balance();
   std::vector<QuotaRow> rows;
   for (size_t account = 0; account < balance.size(); ++account) {

@@ -36,7 +36,7 @@ telemetryserver::PriceList ExamplePrices() {
 
 reconcile::RunnerOptions WatchingQuotas() {
   reconcile::RunnerOptions options;
-  options.watch_around = true;
+  options.watch_context = true;
   options.context_kinds = controllers::CollectorKinds();
   return options;
 }

@@ -235,8 +235,7 @@ void AddStoreFlags(CLI::App& command, BackupFlags& flags) {
 }
 
 void AddBackup(CLI::App& telemetry, Chosen& chosen, StoreOf store_of) {
-  CLI::App* command =
-      telemetry.add_subcommand("backup", "Copy the database of a server, which goes on");
+  CLI::App* command = telemetry.add_subcommand("backup", "Copy the database of a running server");
   auto flags = std::make_shared<BackupFlags>(BackupFlags{telemetry});
   command->add_option("FILE", flags->file, "The copy; - is standard output")
       ->required()

@@ -12,7 +12,7 @@ constexpr Duration kMaxWait = std::chrono::seconds(30);
 
 reconcile::RunnerOptions WatchingAll(std::function<void()> wake) {
   reconcile::RunnerOptions options;
-  options.watch_around = true;
+  options.watch_context = true;
   options.wake = std::move(wake);
   return options;
 }
@@ -62,7 +62,7 @@ Result<ClusterObjects> ClusterWatch::Objects() {
   ClusterObjects objects;
   objects.nodes = *runner_.view().nodes.Snapshot();
   objects.pods = *runner_.view().pods.Snapshot();
-  objects.around = runner_.view().around->Collect();
+  objects.context = runner_.view().context->Collect();
   return objects;
 }
 

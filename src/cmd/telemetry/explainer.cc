@@ -28,10 +28,10 @@ namespace {
 std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const cluster::Pod& pod,
                                             const Deciders& deciders, std::string& problem) {
   const std::string gang = controllers::GangOf(pod);
-  if (gang.empty() || !objects.around) return std::nullopt;
-  const bool known = controllers::KnowsGroups(pod, *objects.around);
+  if (gang.empty() || !objects.context) return std::nullopt;
+  const bool known = controllers::KnowsGroups(pod, *objects.context);
   if (objects.is_dump && !known) return std::nullopt;  // LeaveOutMissing has reported it already
-  const controllers::GangSize size = controllers::SizeOfGang(pod, *objects.around);
+  const controllers::GangSize size = controllers::SizeOfGang(pod, *objects.context);
   if (!size.problem.empty()) problem = gang + ": " + size.problem;
   if (!size.problem.empty() || size.least <= 1) return std::nullopt;
   controllers::Gangs gangs;
@@ -52,8 +52,8 @@ std::optional<scheduling::Together> GroupOf(const ClusterObjects& objects, const
 // its gang.
 scheduling::EvictionUnit UnitOf(const SharedPod& pod, const ClusterObjects& objects) {
   const std::string gang = controllers::GangOf(*pod);
-  if (gang.empty() || !objects.around || pod->meta.deleted) return {pod};
-  if (controllers::SizeOfGang(*pod, *objects.around).least <= 1) return {pod};
+  if (gang.empty() || !objects.context || pod->meta.deleted) return {pod};
+  if (controllers::SizeOfGang(*pod, *objects.context).least <= 1) return {pod};
   scheduling::EvictionUnit unit{pod};
   for (const SharedPod& other : objects.pods) {
     const bool counts = !other->node_name.empty() && !other->Finished() && !other->meta.deleted;
@@ -82,7 +82,7 @@ std::optional<scheduling::Preemption> FindReclaim(const ClusterObjects& objects,
   };
   scheduling::Reclaim reclaim(engine.ledger(), balance, profile.framework->quotas()->options(),
                               [&](const SharedPod& victim) { return UnitOf(victim, objects); });
-  reclaim.Heed(engine.PromisesFor(*pod));
+  reclaim.SetPromises(engine.PromisesFor(*pod));
   reclaim.CountGone(leaving);
   auto found = reclaim.Find(*profile.framework, snapshot, pod, pod->nominated_node);
   return found ? found : reclaim.Find(profile.Partitioning(), snapshot, pod, pod->nominated_node);
@@ -94,8 +94,8 @@ void FillIn(scheduling::Engine& engine, const ClusterObjects& objects,
             const scheduling::Profile& profile, const std::set<std::string>& members) {
   const auto* quotas = profile.framework->quotas();
   if (quotas != nullptr) engine.SetChargeRules(quotas->options().charges);
-  if (quotas != nullptr && objects.around) {
-    engine.ChangeContext([&](cluster::ClusterContext& around) { around = *objects.around; });
+  if (quotas != nullptr && objects.context) {
+    engine.ChangeContext([&](cluster::ClusterContext& context) { context = *objects.context; });
   }
   for (const auto& node : objects.nodes) engine.SetNode(node);
   for (const SharedPod& pod : objects.pods) {
@@ -139,7 +139,7 @@ scheduling::Explanation ExplainWaiting(const ClusterObjects& objects, const Shar
   }
   // The pod is explained as if it requested the slice that meets its GPU requirements.
   auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
-  if (objects.around) snapshot.ChangeContext() = *objects.around;
+  if (objects.context) snapshot.ChangeContext() = *objects.context;
   const planning::NeedAnswer answer =
       planning::AnswerNeed(*pod, snapshot, deciders.frameworks().For(*pod), {});
   if (!answer.refusal.empty()) return Unmet(objects, *pod, answer.refusal);
@@ -161,7 +161,7 @@ scheduling::Explanation ExplainAsking(const ClusterObjects& objects, const Share
                                       const std::string& reader) {
   // 1. Build the snapshot and find the members of the gang, which are placed together with the pod.
   auto snapshot = cluster::ClusterSnapshot::Build(objects.nodes, objects.pods, catalogue);
-  if (objects.around) snapshot.ChangeContext() = *objects.around;
+  if (objects.context) snapshot.ChangeContext() = *objects.context;
   std::string problem;
   auto group = GroupOf(objects, *pod, deciders, problem);
   std::set<std::string> members;

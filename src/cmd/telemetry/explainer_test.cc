@@ -20,16 +20,16 @@ class ExplainerTest : public ::testing::Test {
     node.meta.name = "n";
     node.allocatable = {{"cpu", Quantity::FromValue(5)}, {"pods", Quantity::FromValue(110)}};
     objects_.nodes.push_back(std::make_shared<const cluster::Node>(node));
-    cluster::ClusterContext around;
+    cluster::ClusterContext context;
     for (const char* ns : {"a", "c"}) {
       auto quota = std::make_shared<cluster::ElasticQuota>();
       quota->meta.ns = ns;
       quota->meta.name = "quota";
       quota->namespaces = {ns};
       quota->min = Cpu(std::string(ns) == "a" ? 5 : 0);
-      around.quotas.Set(quota->Key(), quota);
+      context.quotas.Set(quota->Key(), quota);
     }
-    objects_.around = around;
+    objects_.context = context;
     for (const char* name : {"p0", "p1", "p2", "p3"}) {
       cluster::Pod pod = PodOf("c", name, 1);
       pod.node_name = "n";
@@ -89,16 +89,16 @@ TEST_F(ExplainerTest, ChargesActualMemoryOfGpu) {
   node.allocatable["nvidia.com/gpu"] = Quantity::FromValue(1);
   objects_.nodes.front() = std::make_shared<const cluster::Node>(node);
   auto quota = std::make_shared<cluster::ElasticQuota>(
-      *objects_.around->quotas.rows().find("a/quota")->second);
+      *objects_.context->quotas.rows().find("a/quota")->second);
   quota->min = {{"nos.nebuly.com/gpu-memory", Quantity::FromValue(16)}};
-  objects_.around->quotas.Set("a/quota", quota);
+  objects_.context->quotas.Set("a/quota", quota);
   cluster::Pod pod = PodOf("a", "q", 1);
   pod.containers.front().requests["nvidia.com/gpu"] = Quantity::FromValue(1);
   const scheduling::Explanation fits = Explain(Add(pod));
   EXPECT_EQ(fits.quota, "");
   EXPECT_TRUE(fits.place);
   quota->min = {{"nos.nebuly.com/gpu-memory", Quantity::FromValue(15)}};
-  objects_.around->quotas.Set("a/quota", quota);
+  objects_.context->quotas.Set("a/quota", quota);
   EXPECT_EQ(Explain(objects_.pods.back()).quota,
             "elastic quota a/quota asks for 16 of nos.nebuly.com/gpu-memory: with it 1 would be "
             "borrowed, and 0 is idle");
@@ -115,10 +115,10 @@ TEST_F(ExplainerTest, ChargesActualMemoryOfHybridGpu) {
                            {"nos.nebuly.com/status-layout-0", ""}};
   objects_.nodes.front() = std::make_shared<const cluster::Node>(node);
   auto quota = std::make_shared<cluster::ElasticQuota>(
-      *objects_.around->quotas.rows().find("a/quota")->second);
+      *objects_.context->quotas.rows().find("a/quota")->second);
   const auto asks = [&](const char* resource, int64_t min) {
     quota->min = {{"nos.nebuly.com/gpu-memory", Quantity::FromValue(min)}};
-    objects_.around->quotas.Set("a/quota", quota);
+    objects_.context->quotas.Set("a/quota", quota);
     objects_.pods.clear();
     cluster::Pod pod = PodOf("a", "q", 1);
     pod.containers.front().requests[resource] = Quantity::FromValue(1);

@@ -15,18 +15,19 @@ namespace {
 using cluster::ClusterContext;
 using cluster::Pod;
 
-void AddVolumeKinds(const Pod& pod, const ClusterContext& around, std::vector<std::string>& kinds) {
-  if (around.claims.rows().empty()) kinds.emplace_back("PersistentVolumeClaim");
+void AddVolumeKinds(const Pod& pod, const ClusterContext& context,
+                    std::vector<std::string>& kinds) {
+  if (context.claims.rows().empty()) kinds.emplace_back("PersistentVolumeClaim");
   bool volumes = false, classes = false;
   for (const cluster::Volume& volume : pod.volumes) {
     if (!cluster::IsClaim(volume)) continue;
-    const auto* claim = around.claims.Find(pod.meta.ns + "/" + cluster::ClaimName(pod, volume));
+    const auto* claim = context.claims.Find(pod.meta.ns + "/" + cluster::ClaimName(pod, volume));
     if (claim == nullptr) continue;
     volumes = volumes || !claim->volume_name.empty();
     classes = classes || (!cluster::IsBound(*claim) && !cluster::ClassOf(*claim).empty());
   }
-  if (volumes && around.volumes.rows().empty()) kinds.emplace_back("PersistentVolume");
-  if (classes && around.storage_classes.rows().empty()) kinds.emplace_back("StorageClass");
+  if (volumes && context.volumes.rows().empty()) kinds.emplace_back("PersistentVolume");
+  if (classes && context.storage_classes.rows().empty()) kinds.emplace_back("StorageClass");
 }
 
 bool SelectsNamespaces(const Pod& pod) {
@@ -44,21 +45,21 @@ bool IsAboutVolumes(const std::string& kind) {
 
 }  // namespace
 
-bool MissesGroups(const Pod& pod, const ClusterContext& around) {
-  return !controllers::GangOf(pod).empty() && !controllers::KnowsGroups(pod, around);
+bool MissesGroups(const Pod& pod, const ClusterContext& context) {
+  return !controllers::GangOf(pod).empty() && !controllers::KnowsGroups(pod, context);
 }
 
-std::vector<std::string> MissingKinds(const Pod& pod, const ClusterContext& around) {
+std::vector<std::string> MissingKinds(const Pod& pod, const ClusterContext& context) {
   std::vector<std::string> kinds;
-  if (cluster::UsesClaims(pod)) AddVolumeKinds(pod, around, kinds);
-  if (MissesGroups(pod, around)) kinds.emplace_back(pod.workload ? "Workload" : "PodGroup");
-  if (SelectsNamespaces(pod) && around.namespaces.rows().empty()) kinds.emplace_back("Namespace");
+  if (cluster::UsesClaims(pod)) AddVolumeKinds(pod, context, kinds);
+  if (MissesGroups(pod, context)) kinds.emplace_back(pod.workload ? "Workload" : "PodGroup");
+  if (SelectsNamespaces(pod) && context.namespaces.rows().empty()) kinds.emplace_back("Namespace");
   return kinds;
 }
 
 std::shared_ptr<const Pod> LeaveOutMissing(const std::shared_ptr<const Pod>& pod,
-                                           const std::optional<ClusterContext>& around) {
-  const auto kinds = MissingKinds(*pod, around.value_or(ClusterContext()));
+                                           const std::optional<ClusterContext>& context) {
+  const auto kinds = MissingKinds(*pod, context.value_or(ClusterContext()));
   if (kinds.empty()) return pod;
   std::vector<std::string> names;
   for (const std::string& kind : kinds) {

@@ -34,20 +34,20 @@ TEST(MissingKindsTest, ReportsOnlyReferencedKinds) {
 
 TEST(MissingKindsTest, FollowsVolumesFromClaimToClass) {
   const auto pod = std::make_shared<const cluster::Pod>(PodWith({"bound", "open"}));
-  ClusterContext around;
-  EXPECT_THAT(MissingKinds(*pod, around), ElementsAre("PersistentVolumeClaim"));
+  ClusterContext context;
+  EXPECT_THAT(MissingKinds(*pod, context), ElementsAre("PersistentVolumeClaim"));
   EXPECT_THAT(LeaveOutMissing(pod, std::nullopt)->volumes, IsEmpty());
   cluster::PersistentVolumeClaim claim;
   claim.storage_class = "fast";
-  around.claims.Set("x/open", std::make_shared<const cluster::PersistentVolumeClaim>(claim));
+  context.claims.Set("x/open", std::make_shared<const cluster::PersistentVolumeClaim>(claim));
   claim.volume_name = "pv";
   claim.meta.annotations["pv.kubernetes.io/bind-completed"] = "yes";
-  around.claims.Set("x/bound", std::make_shared<const cluster::PersistentVolumeClaim>(claim));
-  EXPECT_THAT(MissingKinds(*pod, around), ElementsAre("PersistentVolume", "StorageClass"));
-  around.volumes.Set("pv", std::make_shared<const cluster::PersistentVolume>());
-  around.storage_classes.Set("fast", std::make_shared<const cluster::StorageClass>());
-  EXPECT_THAT(MissingKinds(*pod, around), IsEmpty());
-  EXPECT_EQ(LeaveOutMissing(pod, around), pod);
+  context.claims.Set("x/bound", std::make_shared<const cluster::PersistentVolumeClaim>(claim));
+  EXPECT_THAT(MissingKinds(*pod, context), ElementsAre("PersistentVolume", "StorageClass"));
+  context.volumes.Set("pv", std::make_shared<const cluster::PersistentVolume>());
+  context.storage_classes.Set("fast", std::make_shared<const cluster::StorageClass>());
+  EXPECT_THAT(MissingKinds(*pod, context), IsEmpty());
+  EXPECT_EQ(LeaveOutMissing(pod, context), pod);
 }
 
 }  // namespace

@@ -118,8 +118,8 @@ Result<std::vector<std::shared_ptr<const cluster::NodePool>>> ListPools(kube::Cl
 
 std::vector<std::shared_ptr<const cluster::NodePool>> PoolsIn(const ClusterObjects& objects) {
   std::vector<std::shared_ptr<const cluster::NodePool>> pools;
-  if (!objects.around) return pools;
-  for (const auto& [name, pool] : objects.around->pools.rows()) pools.push_back(pool);
+  if (!objects.context) return pools;
+  for (const auto& [name, pool] : objects.context->pools.rows()) pools.push_back(pool);
   return cluster::Described(std::move(pools), objects.nodes, objects.pods);
 }
 
@@ -159,16 +159,16 @@ Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std:
   NOS_ASSIGN(objects.pods, ListPods(client));
   objects.server_time = transport.ServerTime();
   objects.partitioning_profiles = ReadPartitioningProfiles(client);
-  reconcile::ContextCaches around({});
-  around.Pump(client, SystemClock().Now());
-  if (around.synced()) {
-    objects.around = around.Collect();
-    const auto wrong = around.Problems(cluster::kNodePool);
+  reconcile::ContextCaches caches({});
+  caches.Pump(client, SystemClock().Now());
+  if (caches.synced()) {
+    objects.context = caches.Collect();
+    const auto wrong = caches.Problems(cluster::kNodePool);
     for (const auto& [name, why] : wrong) WarnOfPool(name, why);
   } else {
     std::cerr << Printable(
                      fmt::format("note: ignoring volumes, disruption budgets and pod groups: {}",
-                                 around.ReadError().message()))
+                                 caches.ReadError().message()))
               << "\n";
   }
   return objects;
@@ -177,15 +177,15 @@ Result<ClusterObjects> ReadLiveCluster(const std::string& kubeconfig, const std:
 Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
   ClusterObjects all;
   all.is_dump = true;
-  cluster::ClusterContext around;
-  const auto take_around = [&](std::string_view version, std::string_view kind,
-                               const Json& object) -> Result<bool> {
+  cluster::ClusterContext context;
+  const auto take_context = [&](std::string_view version, std::string_view kind,
+                                const Json& object) -> Result<bool> {
     if (TakeWrongPool(version, kind, object, all)) return true;
-    NOS_ASSIGN(bool taken, cluster::AddContext(version, kind, object, around));
+    NOS_ASSIGN(bool taken, cluster::AddContext(version, kind, object, context));
     if (!taken) {
-      NOS_ASSIGN(taken, dra::AddDevices(version, kind, object, around));
+      NOS_ASSIGN(taken, dra::AddDevices(version, kind, object, context));
     }
-    if (taken) all.around = cluster::ClusterContext();
+    if (taken) all.context = cluster::ClusterContext();
     return taken;
   };
   std::set<std::string> seen;  // "node n1", "pod a/b"
@@ -197,7 +197,7 @@ Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
   for (const std::string& path : files) {
     NOS_ASSIGN(const std::string text, ReadFileOrStdin(path));
     NOS_ASSIGN(cluster::Objects objects,
-               cluster::ReadObjects(text, path == "-" ? "stdin" : path, take_around));
+               cluster::ReadObjects(text, path == "-" ? "stdin" : path, take_context));
     for (cluster::Node& node : objects.nodes) {
       NOS_RETURN_IF_ERROR(first("node " + node.meta.name, path));
       all.nodes.push_back(std::make_shared<cluster::Node>(std::move(node)));
@@ -207,9 +207,9 @@ Result<ClusterObjects> ReadDump(const std::vector<std::string>& files) {
       all.pods.push_back(std::make_shared<cluster::Pod>(std::move(pod)));
     }
   }
-  if (all.around) all.around = std::move(around);
+  if (all.context) all.context = std::move(context);
   const bool has_pools =
-      !all.wrong_pools.empty() || (all.around && !all.around->pools.rows().empty());
+      !all.wrong_pools.empty() || (all.context && !all.context->pools.rows().empty());
   if (all.nodes.empty() && !has_pools) {
     return Invalid("no node in the input; dump one with: kubectl get nodes,pods -A -o yaml");
   }

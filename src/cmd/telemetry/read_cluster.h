@@ -25,13 +25,14 @@ struct ClusterObjects {
   std::vector<std::shared_ptr<const cluster::Node>> nodes;
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
   // nullopt: reading is not permitted, or the dump contains none of these objects.
-  std::optional<cluster::ClusterContext> around;
+  std::optional<cluster::ClusterContext> context;
   bool is_dump = false;  // a dump may be incomplete
   // On the clock of the API server; nullopt: a dump, or the server has not said.
   std::optional<Time> server_time = {};
   // Names of profiles of nos scheduler that partition GPUs, as its Lease says; nullopt: not known.
   std::optional<std::set<std::string, std::less<>>> partitioning_profiles = {};
-  // Pools that cannot be used as written, from controllers::ReadPoolToReport; not part of `around`.
+  // Pools that cannot be used as written, from controllers::ReadPoolToReport; not part of
+  // `context`.
   std::vector<std::shared_ptr<const cluster::NodePool>> wrong_pools = {};
 };
 
@@ -57,7 +58,7 @@ Result<std::vector<std::shared_ptr<const cluster::ElasticQuota>>> ListQuotas(kub
 Result<std::vector<std::shared_ptr<const dra::ResourceClaim>>> ListClaims(kube::Client& client);
 // By name, from controllers::ReadPoolToReport; empty if the API server does not know the kind.
 Result<std::vector<std::shared_ptr<const cluster::NodePool>>> ListPools(kube::Client& client);
-// The pools of `objects.around`, by name; fields that they leave out are recorded from existing
+// The pools of `objects.context`, by name; fields that they leave out are recorded from existing
 // nodes.
 std::vector<std::shared_ptr<const cluster::NodePool>> PoolsIn(const ClusterObjects& objects);
 

@@ -111,11 +111,11 @@ Status ChangeQuota(const std::string& text, ClusterObjects& objects) {
   if (amount < Quantity()) return Invalid("--quota: an amount is not negative");
   std::vector<std::pair<bool, std::shared_ptr<const ElasticQuota>>> found;
   Status none = NotFound(fmt::format("--quota: there is no quota of {}", name));
-  if (!objects.around) return none;
-  for (const auto& [key, quota] : objects.around->composite_quotas.rows()) {
+  if (!objects.context) return none;
+  for (const auto& [key, quota] : objects.context->composite_quotas.rows()) {
     if (IsNamed(*quota, name)) found.emplace_back(true, quota);
   }
-  for (const auto& [key, quota] : objects.around->quotas.rows()) {
+  for (const auto& [key, quota] : objects.context->quotas.rows()) {
     if (IsNamed(*quota, name)) found.emplace_back(false, quota);
   }
   if (found.empty()) return none;
@@ -126,7 +126,7 @@ Status ChangeQuota(const std::string& text, ClusterObjects& objects) {
   changed->min[std::string(resource)] = amount;
   const auto max = changed->max.find(resource);
   if (max != changed->max.end() && max->second < amount) max->second = amount;
-  auto& table = found[0].first ? objects.around->composite_quotas : objects.around->quotas;
+  auto& table = found[0].first ? objects.context->composite_quotas : objects.context->quotas;
   table.Set(changed->Key(), changed);
   return Status::Ok();
 }

@@ -34,8 +34,8 @@ class ClusterChangeTest : public ::testing::Test {
     quota->meta.name = "quota";
     quota->namespaces = std::move(namespaces);
     quota->min = quota->max = {{"nos.nebuly.com/gpu-memory", Quantity::FromValue(gb)}};
-    if (!objects_.around) objects_.around.emplace();
-    objects_.around->quotas.Set(quota->Key(), quota);
+    if (!objects_.context) objects_.context.emplace();
+    objects_.context->quotas.Set(quota->Key(), quota);
   }
   void Pod(const std::string& name, const std::string& node, const std::string& owner = "") {
     auto pod = std::make_shared<cluster::Pod>();
@@ -87,14 +87,14 @@ TEST_F(ClusterChangeTest, PodsOfRemovedNodeWaitIfTheirOwnersStartThemAgain) {
 
 TEST_F(ClusterChangeTest, QuotasAreNamedByNamespaceOrKey) {
   const auto min_of = [](const ClusterObjects& objects, const std::string& key) {
-    return objects.around->quotas.Find(key)->min.at("nos.nebuly.com/gpu-memory").Value();
+    return objects.context->quotas.Find(key)->min.at("nos.nebuly.com/gpu-memory").Value();
   };
   const auto changed = Change({.quotas = {"research=200", "prod/quota=10"}});
   ASSERT_TRUE(changed.ok()) << changed.status().ToString();
   EXPECT_EQ(min_of(*changed, "research/quota"), 200);
-  EXPECT_EQ(changed->around->quotas.Find("research/quota")->max.begin()->second.Value(), 200);
+  EXPECT_EQ(changed->context->quotas.Find("research/quota")->max.begin()->second.Value(), 200);
   EXPECT_EQ(min_of(*changed, "prod/quota"), 10);
-  EXPECT_EQ(changed->around->quotas.Find("prod/quota")->max.begin()->second.Value(), 50);
+  EXPECT_EQ(changed->context->quotas.Find("prod/quota")->max.begin()->second.Value(), 50);
   EXPECT_EQ(min_of(objects_, "research/quota"), 100) << "the cluster itself stays";
   for (const auto& [bad, code] :
        std::vector<std::pair<std::string, Code>>{{"research", Code::kInvalid},

@@ -9,7 +9,7 @@ constexpr Duration kMinRest = std::chrono::seconds(1), kMaxRest = std::chrono::m
 
 bool DecisionSchedule::HasNews(const reconcile::Listers& view) const {
   return view.pods.Version() != pods_version_ || view.nodes.Version() != nodes_version_ ||
-         view.around->Version() != context_version_;
+         view.context->Version() != context_version_;
 }
 
 bool DecisionSchedule::IsDue(const reconcile::Listers& view, Time now) const {
@@ -19,7 +19,7 @@ bool DecisionSchedule::IsDue(const reconcile::Listers& view, Time now) const {
 void DecisionSchedule::Begin(const reconcile::Listers& view, Time begin) {
   pods_version_ = view.pods.Version();
   nodes_version_ = view.nodes.Version();
-  context_version_ = view.around->Version();
+  context_version_ = view.context->Version();
   decide_by_ = begin + longest_;
 }
 

@@ -45,7 +45,7 @@ Time PendingPods::WaitingSince(const cluster::Pod& pod, Time now) {
 }
 
 PendingDemand PendingPods::Collect(const ScalingCycle& cycle,
-                                   const cluster::ClusterContext& around) {
+                                   const cluster::ClusterContext& context) {
   PendingDemand demand;
   demand.busy = relocations_.Busy(cycle.view);
   std::vector<std::shared_ptr<const cluster::Pod>> settled, others;
@@ -80,19 +80,19 @@ PendingDemand PendingPods::Collect(const ScalingCycle& cycle,
   std::erase_if(first_seen_, [&](const auto& item) { return !waiting.contains(item.first); });
   std::erase_if(in_vain_, [&](const std::string& key) { return !keys.contains(key); });
   const SliceReservations none{BackOff{}};
-  demand.waiting = WithGangs(std::move(settled), others, around, none, cycle.now);
+  demand.waiting = WithGangs(std::move(settled), others, context, none, cycle.now);
   return demand;
 }
 
 cluster::ClusterSnapshot PendingPods::BuildSnapshot(
     const ObservedCluster& cluster, const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
-    const cluster::ClusterContext& around) const {
+    const cluster::ClusterContext& context) const {
   std::vector<std::shared_ptr<const cluster::Node>> nodes;
   for (const auto& node : cluster.nodes) {
     if (!cluster.starting.contains(node->meta.name)) nodes.push_back(node);
   }
   auto snapshot = cluster::ClusterSnapshot::Build(nodes, pods, catalogue_);
-  snapshot.ChangeContext() = around;
+  snapshot.ChangeContext() = context;
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const cluster::NodeInfo& info = snapshot.node(i);
     cluster::NodeGpus gpus = info.gpus;
@@ -109,11 +109,11 @@ cluster::ClusterSnapshot PendingPods::BuildSnapshot(
 }
 
 UnschedulablePods PendingPods::FindUnschedulable(
-    const ScalingCycle& cycle, const cluster::ClusterContext& around, const PendingDemand& demand,
+    const ScalingCycle& cycle, const cluster::ClusterContext& context, const PendingDemand& demand,
     const planning::PlanOptions& options, cluster::ClusterSnapshot& snapshot, NodeNames& used) {
   GangedPods admitted = demand.waiting;
   PlannedAdmission admission =
-      AdmitByQuota(admitted, demand.all, snapshot, around, frameworks_, in_vain_);
+      AdmitByQuota(admitted, demand.all, snapshot, context, frameworks_, in_vain_);
   refused_ = std::move(admission.refused);
   for (const auto& [pod, refusal] : refused_) {
     conditions_.Set(*pod, "False", std::string(kRefusedByQuota), refusal.Text(), cycle.now);

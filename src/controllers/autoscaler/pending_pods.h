@@ -1,9 +1,9 @@
 // Finds the pending pods that need capacity, and those of them that existing nodes cannot run.
 //
 //   PendingPods pending(config, frameworks, catalogue, relocations, conditions, schedule);
-//   const PendingDemand demand = pending.Collect(cycle, around);
-//   ClusterSnapshot snapshot = pending.BuildSnapshot(cluster, demand.all, around);
-//   const auto rest = pending.FindUnschedulable(cycle, around, demand, options, snapshot, used);
+//   const PendingDemand demand = pending.Collect(cycle, context);
+//   ClusterSnapshot snapshot = pending.BuildSnapshot(cluster, demand.all, context);
+//   const auto rest = pending.FindUnschedulable(cycle, context, demand, options, snapshot, used);
 //   pending.YieldQuota(rest, left_out);   // no plan helps these: others come first next time
 //
 // A pod needs capacity once a scheduler has found it unschedulable for config.settle; until then
@@ -53,15 +53,15 @@ class PendingPods {
         conditions_(conditions),
         schedule_(schedule) {}
 
-  PendingDemand Collect(const ScalingCycle& cycle, const cluster::ClusterContext& around);
+  PendingDemand Collect(const ScalingCycle& cycle, const cluster::ClusterContext& context);
   // Leaves out nodes that are still starting: they count as coming.
   cluster::ClusterSnapshot BuildSnapshot(
       const ObservedCluster& cluster, const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
-      const cluster::ClusterContext& around) const;
+      const cluster::ClusterContext& context) const;
   // Plans for the existing nodes. Pods that the plan places are bound in `snapshot`, and their
   // nodes added to `used`. The others are returned.
   UnschedulablePods FindUnschedulable(const ScalingCycle& cycle,
-                                      const cluster::ClusterContext& around,
+                                      const cluster::ClusterContext& context,
                                       const PendingDemand& demand,
                                       const planning::PlanOptions& options,
                                       cluster::ClusterSnapshot& snapshot, NodeNames& used);

@@ -298,9 +298,9 @@ Status ScalingSignal::Clean(const reconcile::Listers& view, kube::Client& client
   Keep(first, DeletePods(former, client));
   if (ours.empty() && requests_.empty()) return first;
 
-  const cluster::ClusterContext around = view.around->Collect();
+  const cluster::ClusterContext context = view.context->Collect();
   const auto signals = [&](std::string_view name, PoolSignal signal) {
-    const NodePool* pool = around.pools.Find(name);
+    const NodePool* pool = context.pools.Find(name);
     return pool != nullptr && pool->signal == signal;
   };
   std::erase_if(ours,

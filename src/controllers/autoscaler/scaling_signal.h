@@ -50,7 +50,7 @@ class ScalingSignal {
   Status Show(const cluster::NodePool& pool, int count, const reconcile::Listers& view,
               kube::Client& client, Time now);
   // Deletes the demand objects of pools that no longer exist or have no signal, and all in the
-  // former namespace. REQUIRES: view.around.
+  // former namespace. REQUIRES: view.context.
   Status Clean(const reconcile::Listers& view, kube::Client& client);
 
  private:

@@ -23,7 +23,7 @@ class CollectorFixture : public ::testing::Test {
         });
     collector_->Lead(true);
     reconcile::RunnerOptions options;
-    options.watch_around = true;
+    options.watch_context = true;
     options.context_kinds = CollectorKinds();
     runner_ = std::make_unique<reconcile::Runner>(*collector_, api_, options);
   }

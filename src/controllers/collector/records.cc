@@ -146,10 +146,10 @@ bool IsOfGpus(std::string_view resource) {
   return resource.starts_with("nvidia.com/") || resource.starts_with(cluster::kPrefix);
 }
 
-dra::DeviceCounts DevicesOf(const cluster::Pod& pod, const cluster::ClusterContext& around) {
+dra::DeviceCounts DevicesOf(const cluster::Pod& pod, const cluster::ClusterContext& context) {
   dra::DeviceCounts devices;
   for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
-    const dra::ResourceClaim* claim = around.device_claims.Find(key);
+    const dra::ResourceClaim* claim = context.device_claims.Find(key);
     if (claim == nullptr) continue;
     if (!claim->allocation) {
       AddRequests(*claim, devices);

@@ -23,7 +23,7 @@ bool IsOfGpus(std::string_view resource);
 // Devices of the pod's ResourceClaims as resources. A claim with devices: the resources of device
 // plugins that they correspond to ("nvidia.com/mig-1g.10gb"). A claim without: the classes that it
 // requests, as Kubernetes names them in pods ("deviceclass.resource.kubernetes.io/mig.nvidia.com").
-dra::DeviceCounts DevicesOf(const cluster::Pod& pod, const cluster::ClusterContext& around);
+dra::DeviceCounts DevicesOf(const cluster::Pod& pod, const cluster::ClusterContext& context);
 // "job": the topmost owner (JobOf). "remedy": if `message` does not end with it. "evicted": for
 // which pod (UID) and by which scheduler it is evicted, and why. "ends": for a pod being deleted,
 // the time by which it will be removed. `quota`: "namespace/name" of the quota in force in its

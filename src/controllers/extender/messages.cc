@@ -24,10 +24,10 @@ const Json* Given(const Json& args, std::string_view key) {
 }
 
 Result<std::vector<std::string>> ReadNames(const Json& list) {
-  if (!list.is_array()) return Invalid("NodeNames is no list");
+  if (!list.is_array()) return Invalid("NodeNames must be a list");
   std::vector<std::string> names;
   for (const Json& name : list.get_array()) {
-    if (!name.is_string()) return Invalid("NodeNames has what is no text");
+    if (!name.is_string()) return Invalid("NodeNames must contain strings only");
     names.emplace_back(View(name.get_string()));
   }
   return names;
@@ -37,7 +37,7 @@ Status TakeNodes(const Json& list, ExtenderNodes& nodes) {
   const Json* items = Given(list, "items");
   nodes.whole = true;
   if (items == nullptr) return Status::Ok();
-  if (!items->is_array()) return Invalid("Nodes.items is no list");
+  if (!items->is_array()) return Invalid("Nodes.items must be a list");
   for (const Json& item : items->get_array()) {
     const std::string_view name = FindString(item, "metadata", "name");
     if (name.empty()) return Invalid("a node of Nodes.items has no name");

@@ -10,10 +10,10 @@ AdmittedPlan Partitioner::PlanWithinQuotas(const GangedPods& waiting,
                                            const reconcile::Listers& view,
                                            const cluster::ClusterSnapshot& snapshot,
                                            const planning::PlanOptions& options) {
-  const cluster::ClusterContext around =
-      view.around == nullptr ? cluster::ClusterContext() : view.around->Collect();
+  const cluster::ClusterContext context =
+      view.context == nullptr ? cluster::ClusterContext() : view.context->Collect();
   AdmittedPlan admitted = controllers::PlanWithinQuotas(waiting, *view.pods.Snapshot(), snapshot,
-                                                        around, frameworks_, options);
+                                                        context, frameworks_, options);
   for (planning::PodOutcome& outcome : std::exchange(admitted.refused, {})) {
     if (!AsksForSlices(*outcome.pod, gives_whole_)) continue;
     events_.verdicts().Add(std::move(outcome), options.now);

@@ -96,7 +96,7 @@ std::vector<Partitioner::Pod> Partitioner::Waiting(const reconcile::Listers& vie
 void Partitioner::DropReservationsBeyondQuota(const reconcile::Listers& view,
                                               const cluster::ClusterSnapshot& snapshot) {
   for (const std::string& key : FindReservationsBeyondQuota(
-           reservations_, *view.pods.Snapshot(), snapshot, view.around->Collect(), frameworks_)) {
+           reservations_, *view.pods.Snapshot(), snapshot, view.context->Collect(), frameworks_)) {
     reservations_.Drop(key);
   }
 }

@@ -12,9 +12,9 @@ using cluster::PodGroupOf;
 namespace {
 
 GangSize SizeByWorkload(const std::string& ns, const cluster::WorkloadRef& ref,
-                        const cluster::ClusterContext& around) {
+                        const cluster::ClusterContext& context) {
   const std::string key = ns + "/" + ref.name;
-  const cluster::Workload* workload = around.workloads.Find(key);
+  const cluster::Workload* workload = context.workloads.Find(key);
   if (workload == nullptr) return {1, fmt::format("there is no Workload {}", key)};
   for (const cluster::Workload::Group& group : workload->groups) {
     if (group.name == ref.pod_group) return {group.min_count.value_or(1), ""};
@@ -24,27 +24,27 @@ GangSize SizeByWorkload(const std::string& ns, const cluster::WorkloadRef& ref,
 
 }  // namespace
 
-GangSize SizeOfGang(const cluster::Pod& pod, const cluster::ClusterContext& around) {
+GangSize SizeOfGang(const cluster::Pod& pod, const cluster::ClusterContext& context) {
   if (!pod.scheduling_group.empty()) {
     const std::string key = pod.meta.ns + "/" + pod.scheduling_group;
-    const cluster::SchedulingGroup* found = around.scheduling_groups.Find(key);
+    const cluster::SchedulingGroup* found = context.scheduling_groups.Find(key);
     if (found == nullptr) {
       return {1, fmt::format("there is no PodGroup {} of scheduling.k8s.io", key)};
     }
     return {found->min_count.value_or(1), ""};
   }
-  if (pod.workload) return SizeByWorkload(pod.meta.ns, *pod.workload, around);
+  if (pod.workload) return SizeByWorkload(pod.meta.ns, *pod.workload, context);
   const std::string group = PodGroupOf(pod);
   if (group.empty()) return {};
   const std::string key = pod.meta.ns + "/" + group;
-  const cluster::PodGroup* found = around.pod_groups.Find(key);
+  const cluster::PodGroup* found = context.pod_groups.Find(key);
   if (found == nullptr) return {1, fmt::format("there is no PodGroup {}", key)};
   return {found->min_member, ""};
 }
 
-bool KnowsGroups(const cluster::Pod& pod, const cluster::ClusterContext& around) {
-  if (!pod.scheduling_group.empty()) return !around.scheduling_groups.rows().empty();
-  return pod.workload ? !around.workloads.rows().empty() : !around.pod_groups.rows().empty();
+bool KnowsGroups(const cluster::Pod& pod, const cluster::ClusterContext& context) {
+  if (!pod.scheduling_group.empty()) return !context.scheduling_groups.rows().empty();
+  return pod.workload ? !context.workloads.rows().empty() : !context.pod_groups.rows().empty();
 }
 
 bool CountsInGang(const cluster::Pod& pod) { return pod.phase != "Failed" && !pod.meta.deleted; }
@@ -85,8 +85,8 @@ bool GangScheduling::MayHelp(const scheduling::ClusterEvent& event, const cluste
     return !gang.empty() && gang == GangOf(pod);
   }
   if (event.kind != Kind::kContext) return false;
-  if (event.around == "PodGroup") return !pod.workload;
-  return event.around == "Workload" && pod.workload.has_value();
+  if (event.context_kind == "PodGroup") return !pod.workload;
+  return event.context_kind == "Workload" && pod.workload.has_value();
 }
 
 }  // namespace nos::controllers

@@ -38,14 +38,14 @@ std::vector<planning::PodOutcome> OutcomesOf(const RefusedByQuota& refused,
 AdmittedPlan PlanWithinQuotas(const GangedPods& waiting,
                               const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
                               const cluster::ClusterSnapshot& snapshot,
-                              const cluster::ClusterContext& around,
+                              const cluster::ClusterContext& context,
                               const scheduling::FrameworkChoice& frameworks,
                               planning::PlanOptions options) {
   std::set<std::string> in_vain;  // pod keys
   while (true) {
     GangedPods admitted = waiting;
     PlannedAdmission admission =
-        AdmitByQuota(admitted, pods, snapshot, around, frameworks, in_vain);
+        AdmitByQuota(admitted, pods, snapshot, context, frameworks, in_vain);
     const RefusedByQuota& refused = admission.refused;
     options.gangs = admitted.gangs;
     options.first = std::move(admission.first);
@@ -67,7 +67,7 @@ AdmittedPlan PlanWithinQuotas(const GangedPods& waiting,
     }
     if (!refused.empty() && fresh && !(options.out_of_time && options.out_of_time())) continue;
     return {std::move(plan), std::move(admitted.gangs), OutcomesOf(refused, snapshot, frameworks),
-            quota::Balance(quota::QuotasOf(around))};
+            quota::Balance(quota::QuotasOf(context))};
   }
 }
 

@@ -25,12 +25,12 @@ bool IsTakenCareOf(const cluster::Pod& pod, const SliceReservations& reservation
 
 // Leaves `members` empty.
 planning::Gang Describe(const std::string& name, const std::vector<Pod>& members,
-                        const cluster::ClusterContext& around,
+                        const cluster::ClusterContext& context,
                         const SliceReservations& reservations) {
   planning::Gang gang;
   gang.name = name;
   for (const Pod& member : members) {
-    const GangSize size = SizeOfGang(*member, around);  // the same for all members
+    const GangSize size = SizeOfGang(*member, context);  // the same for all members
     gang.least = size.least;
     gang.problem = size.problem;
     gang.placed += IsTakenCareOf(*member, reservations) ? 1 : 0;
@@ -49,7 +49,7 @@ std::set<std::string> NamesOf(const Rows& rows, PodOf pod_of) {
 }  // namespace
 
 GangedPods WithGangs(std::vector<Pod> waiting, const std::vector<Pod>& all,
-                     const cluster::ClusterContext& around, const SliceReservations& reservations,
+                     const cluster::ClusterContext& context, const SliceReservations& reservations,
                      Time now) {
   GangedPods ganged{std::move(waiting), {}};
   const auto names = NamesOf(ganged.pods, [](const Pod& pod) { return pod; });
@@ -59,7 +59,7 @@ GangedPods WithGangs(std::vector<Pod> waiting, const std::vector<Pod>& all,
   for (const Pod& pod : ganged.pods) at.emplace(pod->Key(), static_cast<int>(at.size()));
   for (const std::string& name : names) {
     const std::vector<Pod> members = gangs.Of(name);
-    planning::Gang gang = Describe(name, members, around, reservations);
+    planning::Gang gang = Describe(name, members, context, reservations);
     if (gang.problem.empty() && gang.least <= 1) continue;
     for (const Pod& member : members) {
       const std::string key = member->Key();
@@ -75,7 +75,7 @@ GangedPods WithGangs(std::vector<Pod> waiting, const std::vector<Pod>& all,
 }
 
 bool DropReservationsOfBrokenGangs(const std::vector<Pod>& all,
-                                   const cluster::ClusterContext& around,
+                                   const cluster::ClusterContext& context,
                                    SliceReservations& reservations) {
   const auto names = NamesOf(reservations.all(), [](const auto& item) { return item.second.pod; });
   if (names.empty()) return false;
@@ -83,7 +83,7 @@ bool DropReservationsOfBrokenGangs(const std::vector<Pod>& all,
   bool dropped = false;
   for (const std::string& name : names) {
     const std::vector<Pod> members = gangs.Of(name);
-    const planning::Gang gang = Describe(name, members, around, reservations);
+    const planning::Gang gang = Describe(name, members, context, reservations);
     if (gang.problem.empty() && gang.Lacking() <= 0) continue;
     for (const Pod& member : members) {
       const std::string key = member->Key();
@@ -96,7 +96,7 @@ bool DropReservationsOfBrokenGangs(const std::vector<Pod>& all,
 }
 
 reconcile::RunnerOptions WatchingGangs(reconcile::RunnerOptions options) {
-  options.watch_around = true;
+  options.watch_context = true;
   options.context_kinds = {"PodGroup", "Workload", cluster::kElasticQuota, cluster::kCompositeQuota,
                            dra::kClaimKind};
   return options;

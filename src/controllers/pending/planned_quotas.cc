@@ -377,9 +377,9 @@ std::vector<Charged> PromisedBeside(const GangedPods& ganged, const quota::Ledge
 
 std::vector<std::string> FindReservationsBeyondQuota(
     const SliceReservations& reservations, const std::vector<Pod>& pods,
-    const cluster::ClusterSnapshot& snapshot, const cluster::ClusterContext& around,
+    const cluster::ClusterSnapshot& snapshot, const cluster::ClusterContext& context,
     const scheduling::FrameworkChoice& frameworks) {
-  std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
+  std::vector<quota::SharedQuota> quotas = quota::QuotasOf(context);
   if (quotas.empty()) return {};
   std::vector<Pod> chosen, kept;
   const quota::ChargeRules* known = nullptr;  // all profiles have the same rules
@@ -395,7 +395,7 @@ std::vector<std::string> FindReservationsBeyondQuota(
     }
   }
   if (known == nullptr || chosen.empty()) return {};
-  const quota::ChargeRules rules = scheduling::WithClaims(*known, around);
+  const quota::ChargeRules rules = scheduling::WithClaims(*known, context);
   const quota::Ledger ledger = quota::LedgerOf(std::move(quotas), snapshot, pods, rules);
   QuotaUse use(ledger, pods);
   ChargesWithoutNode charges(rules, snapshot);
@@ -444,10 +444,10 @@ std::vector<std::string> FindReservationsBeyondQuota(
 
 PlannedAdmission AdmitByQuota(GangedPods& ganged, const std::vector<Pod>& pods,
                               const cluster::ClusterSnapshot& snapshot,
-                              const cluster::ClusterContext& around,
+                              const cluster::ClusterContext& context,
                               const scheduling::FrameworkChoice& frameworks,
                               const std::set<std::string>& last) {
-  std::vector<quota::SharedQuota> quotas = quota::QuotasOf(around);
+  std::vector<quota::SharedQuota> quotas = quota::QuotasOf(context);
   const quota::ChargeRules* known = nullptr;  // all profiles have the same rules
   std::vector<size_t> order;
   for (size_t i = 0; i < ganged.pods.size() && !quotas.empty(); ++i) {
@@ -457,7 +457,7 @@ PlannedAdmission AdmitByQuota(GangedPods& ganged, const std::vector<Pod>& pods,
     order.push_back(i);
   }
   if (known == nullptr) return {};
-  const quota::ChargeRules rules = scheduling::WithClaims(*known, around);
+  const quota::ChargeRules rules = scheduling::WithClaims(*known, context);
   const auto rank = [&](size_t i) {
     const cluster::Pod& pod = *ganged.pods[i];
     return std::tuple(pod.nominated_node.empty(), last.contains(pod.Key()), RankOf(pod));

@@ -2,7 +2,7 @@
 // running and already planned pods. Applies to pods whose scheduler enforces quotas
 // (CapacityScheduling). Other pods always stay.
 //
-//   PlannedAdmission admission = AdmitByQuota(ganged, pods, snapshot, around, frameworks, last);
+//   PlannedAdmission admission = AdmitByQuota(ganged, pods, snapshot, context, frameworks, last);
 //   for (const auto& [pod, refusal] : admission.refused) Report(pod, refusal.Text());
 //   options.first = std::move(admission.first);
 #pragma once
@@ -46,7 +46,7 @@ struct PlannedAdmission {
 PlannedAdmission AdmitByQuota(GangedPods& ganged,
                               const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
                               const cluster::ClusterSnapshot& snapshot,
-                              const cluster::ClusterContext& around,
+                              const cluster::ClusterContext& context,
                               const scheduling::FrameworkChoice& frameworks,
                               const std::set<std::string>& last);
 
@@ -57,7 +57,7 @@ PlannedAdmission AdmitByQuota(GangedPods& ganged,
 std::vector<std::string> FindReservationsBeyondQuota(
     const SliceReservations& reservations,
     const std::vector<std::shared_ptr<const cluster::Pod>>& pods,
-    const cluster::ClusterSnapshot& snapshot, const cluster::ClusterContext& around,
+    const cluster::ClusterSnapshot& snapshot, const cluster::ClusterContext& context,
     const scheduling::FrameworkChoice& frameworks);
 
 }  // namespace nos::controllers

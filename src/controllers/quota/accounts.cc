@@ -49,7 +49,7 @@ bool HasNode(const cluster::Pod& pod) { return !pod.node_name.empty() && !pod.Fi
 
 void QuotaAccounts::Rebuild(const reconcile::Listers& view) {
   ledger_ = quota::Ledger();
-  context_ = view.around->Collect();
+  context_ = view.context->Collect();
   for (const Pod& pod : *view.pods.Snapshot()) Count(view, pod);
 }
 

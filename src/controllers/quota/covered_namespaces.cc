@@ -21,11 +21,11 @@ void CoveredNamespaces::Restart() {
   wanted_.clear();
 }
 
-void CoveredNamespaces::Find(const cluster::ClusterContext& around, Time now) {
+void CoveredNamespaces::Find(const cluster::ClusterContext& context, Time now) {
   if (name_.empty()) return;
   if (std::exchange(outdated_, false)) {
     std::set<std::string> namespaces;
-    for (const auto& [key, quota] : around.composite_quotas.rows()) {
+    for (const auto& [key, quota] : context.composite_quotas.rows()) {
       namespaces.insert(quota->namespaces.begin(), quota->namespaces.end());
     }
     std::string list = ",";

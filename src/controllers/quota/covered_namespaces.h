@@ -4,7 +4,7 @@
 //
 //   CoveredNamespaces covered("nos", "nos-quota-namespaces", metrics);
 //   covered.OnQuotaChange();
-//   covered.Find(around, now);               // queues a change
+//   covered.Find(context, now);               // queues a change
 //   NOS_RETURN_IF_ERROR(covered.Write(client, now));
 //
 // The ConfigMap exists already; data.namespaces becomes ",team-a,team-b,", sorted. It is written
@@ -32,7 +32,7 @@ class CoveredNamespaces {
   // Forgets what was written.
   void Restart();
   void OnQuotaChange() { outdated_ = true; }
-  void Find(const cluster::ClusterContext& around, Time now);
+  void Find(const cluster::ClusterContext& context, Time now);
   // Error: the ConfigMap could not be written; it is written again after a back-off.
   Status Write(kube::Client& client, Time now);
   // Time::max(): nothing is published.

@@ -97,7 +97,7 @@ void Operator::ApplyChanges(const reconcile::Listers& view) {
     return PutInForce();
   }
   bool terms_changed = false;
-  for (const reconcile::ContextChange& change : view.changes->around) {
+  for (const reconcile::ContextChange& change : view.changes->context) {
     const QuotaChange quota = parts_->accounts.Apply(change);
     if (quota.name.empty()) continue;
     parts_->statuses.ForgetWritten(quota.name);
@@ -107,7 +107,7 @@ void Operator::ApplyChanges(const reconcile::Listers& view) {
   if (terms_changed) PutInForce();
   for (const auto& change : view.changes->nodes) ApplyNode(view, change);
   for (const auto& change : view.changes->pods) ApplyPod(view, change.before, change.after);
-  for (const reconcile::ContextChange& change : view.changes->around) {
+  for (const reconcile::ContextChange& change : view.changes->context) {
     for (const Pod& pod : parts_->accounts.UsersOf(change)) ApplyPod(view, pod, pod);
   }
 }

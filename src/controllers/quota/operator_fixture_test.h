@@ -81,7 +81,7 @@ class OperatorTest : public ::testing::Test {
     operator_ = std::make_unique<Operator>(config, nullptr, &metrics_);
     operator_->Lead(true);
     reconcile::RunnerOptions options;
-    options.watch_around = true;
+    options.watch_context = true;
     options.context_kinds = OperatorKinds();
     runner_ = std::make_unique<reconcile::Runner>(*operator_, api_, options);
     Run();

@@ -29,8 +29,8 @@ void QuotaStatuses::OnQuotaChange() {
 QuotaStatus QuotaStatuses::KnownStatus(const ElasticQuota& quota) const {
   const auto written = written_.find(NameOf(quota));
   if (written != written_.end()) return written->second;
-  const cluster::ClusterContext& around = accounts_.context();
-  const auto& table = quota.composite ? around.composite_quotas : around.quotas;
+  const cluster::ClusterContext& context = accounts_.context();
+  const auto& table = quota.composite ? context.composite_quotas : context.quotas;
   const ElasticQuota* now = table.Find(quota.Key());  // the account's may be older
   return now == nullptr ? QuotaStatus() : now->status;
 }
@@ -49,7 +49,7 @@ QuotaStatus QuotaStatuses::WantedStatus(const std::string& name, size_t account,
 void QuotaStatuses::FindUnreadable(const reconcile::Listers& view, Time now) {
   std::map<std::string, Unreadable> found;
   for (const bool composite : {false, true}) {
-    for (const auto& [key, why] : view.around->Problems(QuotaResource(composite).kind)) {
+    for (const auto& [key, why] : view.context->Problems(QuotaResource(composite).kind)) {
       const auto quota = std::make_shared<ElasticQuota>();
       quota->composite = composite;
       quota->meta.ns = key.substr(0, key.find('/'));

@@ -132,7 +132,7 @@ bool DepartedPods::AgentReports(const StandIn& stand_in) const {
 }
 
 bool DepartedPods::HoldsClaims(const cluster::Pod& pod) const {
-  const auto& claims = engine_.snapshot().around().device_claims;
+  const auto& claims = engine_.snapshot().context().device_claims;
   return std::ranges::any_of(dra::ClaimKeysOf(pod), [&](const std::string& key) {
     const dra::ResourceClaim* claim = claims.Find(key);
     return claim != nullptr && claim->allocation && dra::IsReservedFor(*claim, pod);

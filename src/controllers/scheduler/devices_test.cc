@@ -372,6 +372,30 @@ TEST_F(SchedulerTakeoverTest, DevicesAreGivenBackIfNoBindingArrives) {
   EXPECT_EQ(NodeOf("p"), "b");
 }
 
+// Kubernetes' claim controller would release them later.
+TEST_F(SchedulerDevicesTest, VictimGivesItsDevicesBackOnceTheKubeletHasEndedIt) {
+  Cordon("b");
+  for (const int64_t grace : {0, 30}) {
+    const std::string name = "p" + std::to_string(grace);
+    Pod(name);
+    ChangePod(name,
+              [&](Json& pod) { MakeObject(pod, "spec")["terminationGracePeriodSeconds"] = grace; });
+    Run();
+    ASSERT_EQ(NodeOf(name), "a");
+    ChangePod(name, [](Json& pod) {
+      MakeObject(pod, "metadata")["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+      MakeObject(pod, "status")["conditions"] = JsonArray{
+          {{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "PreemptionByScheduler"}}};
+    });
+    Run();
+    EXPECT_TRUE(IsAllocated(name)) << "its containers may run";
+    api_.Remove("pods", "ml/" + name);
+    Run();
+    EXPECT_EQ(IsAllocated(name), grace == 0) << "without a grace period its containers may run";
+    Release(name);
+  }
+}
+
 TEST_F(SchedulerDevicesTest, PreemptorWaitsUntilTheClaimOfItsVictimIsReleased) {
   Pod("p");
   Pod("q");

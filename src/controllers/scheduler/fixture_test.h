@@ -45,7 +45,7 @@ class SchedulerFixture : public ::testing::Test {
     runner_.reset();
     scheduler_ = std::make_unique<Scheduler>(config_, profiles, gpu::Catalogue::Builtin(), threads);
     runner_ = std::make_unique<reconcile::Runner>(*scheduler_, watches_,
-                                                  reconcile::RunnerOptions{.watch_around = true});
+                                                  reconcile::RunnerOptions{.watch_context = true});
   }
   // Restarts a scheduler that waits for the partitioner.
   void LeavePartitioningToPartitioner() {

@@ -27,9 +27,8 @@ std::set<GangPlacer::Pod> RefusedForDevices(const GangPlacer::Placement& tried) 
   std::set<GangPlacer::Pod> refused;
   for (const auto& [member, diagnosis] : tried.refusals) {
     const bool placed = std::ranges::count(tried.chosen, member->Key()) > 0;
-    const bool devices = std::ranges::any_of(diagnosis.by, [](const scheduling::Plugin* plugin) {
-      return dynamic_cast<const scheduling::DynamicResources*>(plugin) != nullptr;
-    });
+    const bool devices = std::ranges::any_of(
+        diagnosis.by, [](const scheduling::Plugin* plugin) { return plugin->ChoosesDevices(); });
     if (!placed && devices) refused.insert(member);
   }
   return refused;
@@ -62,9 +61,9 @@ GangPlacer::GangPlacer(scheduling::Engine& engine, scheduling::SchedulingQueue& 
 std::optional<GangPlacer::Placement> GangPlacer::Place(const Pod& pod, kube::Client& client,
                                                        Time now) {
   const std::string gang = GangOf(*pod);
-  const auto around = engine_.snapshot().ShareContext();
-  if (gang.empty() || around == nullptr) return std::nullopt;
-  const GangSize size = SizeOfGang(*pod, *around);
+  const auto context = engine_.snapshot().ShareContext();
+  if (gang.empty() || context == nullptr) return std::nullopt;
+  const GangSize size = SizeOfGang(*pod, *context);
   if (size.problem.empty() && size.least <= 1) return std::nullopt;
   size_t placed = 0;
   std::vector<Pod> waiting;
@@ -142,12 +141,12 @@ void GangPlacer::TryFurther(const PendingGang& gang, Placement& tried, Time now)
 }
 
 void GangPlacer::TryAlternatives(const PendingGang& gang, PlaceOne place, Placement& best) {
-  const std::shared_ptr<dra::DeviceIndex> devices = engine_.snapshot().around().devices;
+  const std::shared_ptr<dra::DeviceIndex> devices = engine_.snapshot().context().devices;
   if (devices == nullptr) return;
   size_t alternatives = 1;
   for (const Pod& member : gang.waiting) {
     alternatives =
-        std::max(alternatives, scheduling::AlternativesOf(*member, engine_.snapshot().around()));
+        std::max(alternatives, scheduling::AlternativesOf(*member, engine_.snapshot().context()));
   }
   scheduling::GangRefusals others;
   for (size_t first = 1; first < alternatives; ++first) {

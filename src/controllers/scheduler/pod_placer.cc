@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "base/log.h"
+#include "cluster/pod_end.h"
 #include "controllers/scheduler/post.h"
 #include "dra/device_index.h"
 #include "dra/extended_resources.h"
 #include "scheduling/framework.h"
+#include "scheduling/lost_node.h"
+#include "scheduling/preemption.h"
 
 namespace nos::controllers {
 
@@ -54,7 +56,7 @@ void PodPlacer::StartBinding(const std::string& key, kube::Client& client, Time 
 void PodPlacer::Begin(Time now) {
   if (settled_) return;
   settled_ = now + takeover_timeout_;
-  for (const auto& [key, claim] : engine_.snapshot().around().device_claims.rows()) {
+  for (const auto& [key, claim] : engine_.snapshot().context().device_claims.rows()) {
     if (claim->allocation) inherited_.insert(key);
   }
 }
@@ -84,7 +86,21 @@ void PodPlacer::PostFilter(const Pod& pod, kube::Client& client, Time now) {
   }
 }
 
+void PodPlacer::OnGone(const Pod& pod, bool deleted, Time now) {
+  doubtful_.OnGone(pod, engine_.snapshot(), now);
+  if (deleted && IsEndedVictim(*pod)) ended_victims_.push_back(pod);
+}
+
+// Without a grace period, and on lost nodes, the object vanishes before the containers have ended.
+bool PodPlacer::IsEndedVictim(const cluster::Pod& pod) const {
+  const cluster::NodeInfo* node = engine_.snapshot().Find(pod.node_name);
+  return pod.HasClaims() && scheduling::EndsByPreemption(pod) &&
+         cluster::GracePeriodOf(pod) > Duration::zero() && node != nullptr &&
+         !scheduling::IsLost(*node->node) && profiles_.Find(pod) != nullptr;
+}
+
 void PodPlacer::GiveBackDevices(kube::Client& client, Time now) {
+  for (const Pod& pod : std::exchange(ended_victims_, {})) PostFilter(pod, client, now);
   for (const Pod& pod : doubtful_.TakeDue(engine_.snapshot(), now)) PostFilter(pod, client, now);
 }
 

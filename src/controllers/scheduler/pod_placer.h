@@ -13,6 +13,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "controllers/scheduler/binding_cycle.h"
 #include "controllers/scheduler/preemption/nominations.h"
@@ -54,15 +55,19 @@ class PodPlacer {
   void PostFilter(const Pod& pod, kube::Client& client, Time now);
   // Keys of pods whose requests were held back, once they need not be.
   std::set<std::string> TakeHeld(Time now);
-  // The pod is deleted or has ended.
-  void OnGone(const Pod& pod, Time now) { doubtful_.OnGone(pod, engine_.snapshot(), now); }
-  // Sends the requests by which pods that are gone give back devices (DoubtfulClaims).
+  // The pod has ended or, if `deleted`, has no object any more; this is its last known state.
+  void OnGone(const Pod& pod, bool deleted, Time now);
+  // Sends the requests by which pods that are gone give back devices: those in doubt
+  // (DoubtfulClaims), and those of victims, for which a pod waits. Kubernetes' claim controller
+  // releases the others, and also these if a request fails.
   void GiveBackDevices(kube::Client& client, Time now);
   // When TakeHeld or GiveBackDevices have something to do. Absent: never.
   std::optional<Time> NextDue() const;
 
  private:
   bool UsesInherited(const cluster::Pod& pod) const;
+  // True if the pod was evicted for another one, and the kubelet has ended its containers.
+  bool IsEndedVictim(const cluster::Pod& pod) const;
 
   scheduling::Engine& engine_;
   BindingCycle& bindings_;
@@ -74,6 +79,7 @@ class PodPlacer {
   std::set<std::string> inherited_;  // keys of claims that were allocated at the start
   std::set<std::string> held_;       // keys of pods
   scheduling::DoubtfulClaims doubtful_;
+  std::vector<Pod> ended_victims_;  // their requests were not sent yet
 };
 
 }  // namespace nos::controllers

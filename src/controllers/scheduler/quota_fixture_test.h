@@ -216,7 +216,7 @@ class ClaimsFixture : public QuotaFixture {
                                           gpu::Catalogue::Builtin());
     second_watches_ = std::make_unique<reconcile::testing::SlowWatches>(api_);
     second_runner_ = std::make_unique<reconcile::Runner>(
-        *second_, *second_watches_, reconcile::RunnerOptions{.watch_around = true});
+        *second_, *second_watches_, reconcile::RunnerOptions{.watch_context = true});
   }
   // Runs until neither scheduler has anything to do now.
   void RunBoth() {

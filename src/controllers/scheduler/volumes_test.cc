@@ -18,7 +18,7 @@ class SchedulerVolumesTest : public testing::Test {
  protected:
   SchedulerVolumesTest() {
     reconcile::RunnerOptions options;
-    options.watch_around = true;
+    options.watch_context = true;
     runner_ = std::make_unique<reconcile::Runner>(scheduler_, api_, options);
     api_.Put({{"kind", "Node"},
               {"metadata", {{"name", "n"}}},

@@ -75,11 +75,11 @@ bool IsReservedForGroupOf(const ResourceClaim& claim, const Pod& pod) {
 
 // Source: k8s.io/dynamic-resource-allocation 0.37, resourceclaim.BindTo.
 ClaimConsumer ConsumerFor(const ResourceClaim& claim, const Pod& pod,
-                          const cluster::ClusterContext& around) {
+                          const cluster::ClusterContext& context) {
   ClaimConsumer consumer{"", kPodConsumer, pod.meta.name, pod.meta.uid};
   if (pod.scheduling_group.empty()) return consumer;
   const cluster::SchedulingGroup* group =
-      around.scheduling_groups.Find(pod.meta.ns + "/" + pod.scheduling_group);
+      context.scheduling_groups.Find(pod.meta.ns + "/" + pod.scheduling_group);
   if (group == nullptr) return consumer;
   for (const cluster::PodClaim& of_pod : pod.claims) {
     if (of_pod.claim != claim.name) continue;
@@ -208,39 +208,39 @@ bool DeviceIndex::HasPlacedMember(const Pod& pod) const {
   return placed_members_.contains(GroupKeyOf(pod));
 }
 
-void DeviceIndex::Reset(const cluster::ClusterContext& around) {
+void DeviceIndex::Reset(const cluster::ClusterContext& context) {
   std::vector<std::string> gone;
   for (const auto& [key, held] : claims_) {
     const bool in_doubt = held.assumed && held.assumed->doubtful;
     if (held.is_new && !in_doubt) continue;  // being created
-    if (around.device_claims.Find(key) == nullptr) gone.push_back(key);
+    if (context.device_claims.Find(key) == nullptr) gone.push_back(key);
   }
   for (const std::string& key : gone) SetClaim(key, nullptr);
   gone.clear();
   for (const auto& [name, slice] : slices_) {
-    if (around.device_slices.Find(name) == nullptr) gone.push_back(name);
+    if (context.device_slices.Find(name) == nullptr) gone.push_back(name);
   }
   for (const std::string& name : gone) SetSlice(name, nullptr);
-  for (const auto& [name, slice] : around.device_slices.rows()) SetSlice(name, slice);
-  for (const auto& [key, claim] : around.device_claims.rows()) SetClaim(key, claim);
-  Follow(kTaintRuleKind, "", around);
-  Follow(kClassKind, "", around);
+  for (const auto& [name, slice] : context.device_slices.rows()) SetSlice(name, slice);
+  for (const auto& [key, claim] : context.device_claims.rows()) SetClaim(key, claim);
+  Follow(kTaintRuleKind, "", context);
+  Follow(kClassKind, "", context);
 }
 
 DeviceIndex::Affected DeviceIndex::Follow(std::string_view kind, const std::string& key,
-                                          const cluster::ClusterContext& around) {
-  if (kind == kClaimKind) return SetClaim(key, around.device_claims.Share(key));
-  if (kind == kSliceKind) return SetSlice(key, around.device_slices.Share(key));
+                                          const cluster::ClusterContext& context) {
+  if (kind == kClaimKind) return SetClaim(key, context.device_claims.Share(key));
+  if (kind == kSliceKind) return SetSlice(key, context.device_slices.Share(key));
   if (kind == kTaintRuleKind) {
     std::vector<std::shared_ptr<const DeviceTaintRule>> rules;
-    for (const auto& [name, rule] : around.device_taint_rules.rows()) rules.push_back(rule);
+    for (const auto& [name, rule] : context.device_taint_rules.rows()) rules.push_back(rule);
     if (rules == rules_) return {};
     rules_ = std::move(rules);
     std::vector<DeviceTaintRule> all;
     for (const auto& rule : rules_) all.push_back(*rule);
     inventory_.SetTaintRules(std::move(all));
   }
-  if (kind == kClassKind) extended_ = ExtendedResources(around.device_classes);
+  if (kind == kClassKind) extended_ = ExtendedResources(context.device_classes);
   most_.clear();
   return {true, {}};
 }
@@ -378,7 +378,7 @@ AllocationOutcome DeviceIndex::Allocate(const PreparedClaims& claims, const Node
                                         const FindClass& find_class,
                                         const AllocationOptions& options) {
   const Supposition supposed(*this, node, find_class);
-  // Other rankings are not told apart.
+  // Only answers by the own ranking are remembered.
   if (options.ranking != &ranking_) {
     return dra::Allocate(inventory_, claims, *node.node, options);
   }

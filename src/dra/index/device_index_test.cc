@@ -105,13 +105,13 @@ TEST_F(DeviceIndexTest, ClaimsHoldDevicesUntilTheyAreReleased) {
 TEST_F(DeviceIndexTest, PrefetchedExpressionsAreNotEvaluatedAgain) {
   const auto expressions = std::make_shared<TableExpressions>();
   DeviceIndex index(Features::Of(37), expressions);
-  cluster::ClusterContext around;
-  around.device_slices.Set("s", SliceOf("s", "n", 2));
+  cluster::ClusterContext context;
+  context.device_slices.Set("s", SliceOf("s", "n", 2));
   auto rule = std::make_shared<DeviceTaintRule>();
   rule->name = "elsewhere";
   rule->selector.emplace().driver = "other.io";
-  around.device_taint_rules.Set("elsewhere", rule);
-  index.Reset(around);
+  context.device_taint_rules.Set("elsewhere", rule);
+  index.Reset(context);
   const dra::FindClass find_class = [](const std::string&) {
     auto of_driver = std::make_shared<DeviceClass>();
     of_driver->selectors = {R"(device.driver == "d.io")"};
@@ -123,7 +123,7 @@ TEST_F(DeviceIndexTest, PrefetchedExpressionsAreNotEvaluatedAgain) {
   index.Prefetch(*node.node, claims);
   const int evaluated = expressions->evaluated();
   EXPECT_GT(evaluated, 0);
-  index.Reset(around);  // what is known already stays
+  index.Reset(context);  // what is known already stays
   EXPECT_EQ(index.Allocate(claims.front(), node, find_class).kind, Kind::kAllocated);
   EXPECT_EQ(expressions->evaluated(), evaluated);
 }
@@ -301,10 +301,10 @@ TEST_F(DeviceIndexTest, DevicesOfSeveralNodesAffectAll) {
 
 TEST_F(DeviceIndexTest, ResetTakesOverAllTables) {
   index_.SetClaim("x/gone", Allocated(ClaimOf("gone"), "p"));
-  cluster::ClusterContext around;
-  around.device_slices.Set("s", SliceOf("s", "n", 1));
-  around.device_claims.Set("x/a", ClaimOf("a"));
-  index_.Reset(around);
+  cluster::ClusterContext context;
+  context.device_slices.Set("s", SliceOf("s", "n", 1));
+  context.device_claims.Set("x/a", ClaimOf("a"));
+  index_.Reset(context);
   EXPECT_EQ(index_.FindClaim("x/gone"), nullptr);
   EXPECT_NE(index_.FindClaim("x/a"), nullptr);
   EXPECT_EQ(Fits(ClaimOf("b", 1)), Kind::kAllocated);

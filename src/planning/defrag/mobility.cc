@@ -72,11 +72,11 @@ Mobility MobilityOf(const cluster::Pod& pod, const MobilityRules& rules) {
 }
 
 EvictionBudgets::EvictionBudgets(const cluster::ClusterSnapshot& snapshot) {
-  const auto around = snapshot.ShareContext();
-  known_ = around != nullptr;
+  const auto context = snapshot.ShareContext();
+  known_ = context != nullptr;
   Table table;
   if (known_) {
-    const auto budgets = around->budgets;
+    const auto budgets = context->budgets;
     for (const auto& [key, budget] : budgets.rows()) {
       if (!budget->selector) continue;
       table[budget->meta.ns].push_back({budget, allowed_.size()});

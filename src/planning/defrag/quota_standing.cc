@@ -16,7 +16,7 @@ quota::Ledger Fill(const cluster::ClusterSnapshot& snapshot,
       if (quotas == nullptr) continue;
       // All profiles have the same rules.
       const quota::ChargeRules rules = scheduling::WithClaims(quotas->options().charges, snapshot);
-      return quota::LedgerOf(quota::QuotasOf(snapshot.around()), snapshot, {}, rules);
+      return quota::LedgerOf(quota::QuotasOf(snapshot.context()), snapshot, {}, rules);
     }
   }
   return {};

@@ -54,7 +54,7 @@ class Grower {
       // 3. A cheaper mix by exhaustive search, if the problem is small.
       FindCheapestIfSmall(bins);
       // 4. Correct places that filters reject. Last, because the replay needs all new nodes.
-      if (world_.live) Heed(bins);
+      if (world_.live) ApplyLiveFilters(bins);
     } else {
       levels_proven_ = cheapest_proven_ = true;
     }
@@ -173,7 +173,7 @@ class Grower {
   // Until now live filters have seen each node without the pods of other new nodes. If one objects,
   // the planner searches other places on these nodes, and nodes are added for unserved pods: in the
   // last attempt one node per pod.
-  void Heed(Bins& bins) {
+  void ApplyLiveFilters(Bins& bins) {
     levels_proven_ = cheapest_proven_ = false;
     for (int round = 1; !bins.empty(); ++round) {
       BinWorld made = MakeBinWorld(world_, pools_, bins);

@@ -50,7 +50,7 @@ cluster::ClusterSnapshot WithNodesOnly(const cluster::ClusterSnapshot& snapshot,
     return some;
   }
   auto empty = cluster::ClusterSnapshot::Build({}, {}, snapshot.catalogue());
-  if (snapshot.ShareContext() != nullptr) empty.ChangeContext() = snapshot.around();
+  if (snapshot.ShareContext() != nullptr) empty.ChangeContext() = snapshot.context();
   return empty;
 }
 

@@ -57,7 +57,7 @@ class CheckedSearch {
         if (round > 1 && result.draft.placed() < waiting) result.complete = false;
         return result;
       }
-      Heed(objections, round, t_);
+      ApplyObjections(objections, round, t_);
     }
   }
 

@@ -21,7 +21,7 @@ constexpr int kMaxDomains = 64;  // in which at least one pod was placed
 
 class Assembler {
  public:
-  Assembler(PlanChecker& checker, const Translation& t, const StagedResult& around, int below,
+  Assembler(PlanChecker& checker, const Translation& t, const StagedResult& placed, int below,
             int gang, GpuStates& states, const std::function<bool()>& out_of_time, int64_t& looks)
       : t_(t),
         lacking_(static_cast<size_t>(t.problem.gangs[gang].lacking)),
@@ -31,12 +31,12 @@ class Assembler {
         play_(checker),
         all_(t.nodes.size()) {
     std::iota(all_.begin(), all_.end(), 0);
-    const std::vector<PlacedPod>& pods = around.draft.pods();
+    const std::vector<PlacedPod>& pods = placed.draft.pods();
     for (size_t i = 0; i < pods.size(); ++i) {
       const PlacedPod& pod = pods[i];
       if (!pod.alive || t_.problem.classes[pod.cls].level >= below) continue;
-      draft_.Place(pod.cls, pod.node, around.draft.DevicesOf(pod));
-      play_.Bind(t_.pending[t_.members[pod.cls][around.members[i]]], NameOf(pod.node));
+      draft_.Place(pod.cls, pod.node, placed.draft.DevicesOf(pod));
+      play_.Bind(t_.pending[t_.members[pod.cls][placed.members[i]]], NameOf(pod.node));
     }
     std::vector<int> classes;
     for (size_t c = 0; c < t_.problem.classes.size(); ++c) {
@@ -233,7 +233,7 @@ class Assembler {
   const size_t lacking_;
   const std::function<bool()>& out_of_time_;
   int64_t& looks_;
-  Draft draft_;             // with the pods of `around`
+  Draft draft_;             // with the pods of `placed`
   PlanChecker::Play play_;  // with the same pods
   std::vector<Member> members_;
   std::vector<Pod> pods_;                               // of members_
@@ -246,10 +246,10 @@ class Assembler {
 }  // namespace
 
 std::vector<GangAssignment> AssembleGang(PlanChecker& checker, const Translation& translation,
-                                         const StagedResult& around, int below, int gang,
+                                         const StagedResult& placed, int below, int gang,
                                          GpuStates& states,
                                          const std::function<bool()>& out_of_time, int64_t& looks) {
-  return Assembler(checker, translation, around, below, gang, states, out_of_time, looks).Run();
+  return Assembler(checker, translation, placed, below, gang, states, out_of_time, looks).Run();
 }
 
 }  // namespace nos::planning

@@ -17,13 +17,13 @@ struct GangAssignment {
   int cls = 0, node = 0;
 };
 
-// Places the gang beside those pods of `around` that have a more urgent level than `below`. Tries
+// Places the gang beside those pods of `placed` that have a more urgent level than `below`. Tries
 // the topology domains in which the gang may start, those with most capacity first, until one has
 // enough. Returns as many pods as fit; empty if that is fewer than the gang lacks. Ignores
 // Problem::allowed and asks the filters instead. `looks`: budget of checked pairs of pod and node;
 // decremented.
 std::vector<GangAssignment> AssembleGang(PlanChecker& checker, const Translation& translation,
-                                         const StagedResult& around, int below, int gang,
+                                         const StagedResult& placed, int below, int gang,
                                          GpuStates& states,
                                          const std::function<bool()>& out_of_time, int64_t& looks);
 

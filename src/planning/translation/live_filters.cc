@@ -97,7 +97,7 @@ bool IsLive(const scheduling::FilterPlugin& filter) {
 
 LivePods::LivePods(const cluster::ClusterSnapshot& snapshot, Pods pending,
                    const scheduling::FrameworkChoice& frameworks)
-    : snapshot_(snapshot), frameworks_(frameworks), repellers_(snapshot.around()) {
+    : snapshot_(snapshot), frameworks_(frameworks), repellers_(snapshot.context()) {
   for (const scheduling::Framework* framework : frameworks_.all()) {
     std::ranges::copy_if(framework->filters(), std::back_inserter(filters_.emplace_back()),
                          [](const scheduling::FilterPlugin* filter) { return IsLive(*filter); });
@@ -149,7 +149,7 @@ std::vector<Objection> PlanChecker::FindObjections(const Translation& t,
   return objections;
 }
 
-void Heed(const std::vector<Objection>& objections, int round, Translation& t) {
+void ApplyObjections(const std::vector<Objection>& objections, int round, Translation& t) {
   for (const Objection& o : objections) {
     const int row = t.problem.classes[o.cls].allowed;
     std::vector<bool>& allowed = t.problem.allowed[row];

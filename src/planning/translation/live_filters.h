@@ -106,6 +106,6 @@ class PlanChecker::Play {
 
 // Marks the rejected pairs: the class may not use the node any more. After several rounds its pods
 // are left for the next plan, so that the repetition ends.
-void Heed(const std::vector<Objection>& objections, int round, Translation& translation);
+void ApplyObjections(const std::vector<Objection>& objections, int round, Translation& translation);
 
 }  // namespace nos::planning

@@ -196,11 +196,11 @@ TEST(LiveFiltersTest, PlacesPodsOnNodesOfTheirVolumes) {
   claim.meta.annotations["pv.kubernetes.io/bind-completed"] = "yes";
   cluster::PersistentVolume volume;
   volume.node_terms.emplace().push_back({{{"zone", "In", {"2"}}}, {}});
-  cluster::ClusterContext& around = snapshot.ChangeContext();
+  cluster::ClusterContext& context = snapshot.ChangeContext();
   EXPECT_EQ(where(), "") << "its volume claim does not exist";
   const std::string ns = cluster.Pending()[0]->meta.ns;
-  around.claims.Set(ns + "/data", std::make_shared<const cluster::PersistentVolumeClaim>(claim));
-  around.volumes.Set("pv", std::make_shared<const cluster::PersistentVolume>(volume));
+  context.claims.Set(ns + "/data", std::make_shared<const cluster::PersistentVolumeClaim>(claim));
+  context.volumes.Set("pv", std::make_shared<const cluster::PersistentVolume>(volume));
   EXPECT_EQ(where(), "c");
 }
 

@@ -18,10 +18,10 @@ quota::ClaimAmounts ClaimCharges::Of(const cluster::Pod& pod) const {
 }
 
 dra::DeviceCounts ClaimCharges::CountsOf(const std::string& claim) const {
-  const cluster::ClusterContext& around = around_();
-  dra::DeviceIndex* index = around.devices.get();
+  const cluster::ClusterContext& context = context_();
+  dra::DeviceIndex* index = context.devices.get();
   const auto& known =
-      index == nullptr ? around.device_claims.Share(claim) : index->FindClaim(claim);
+      index == nullptr ? context.device_claims.Share(claim) : index->FindClaim(claim);
   if (known == nullptr) return {};
   if (known->allocation) return dra::CountsOf(*known, *known->allocation);
   if (index == nullptr) return {};
@@ -29,7 +29,7 @@ dra::DeviceCounts ClaimCharges::CountsOf(const std::string& claim) const {
     return dra::CountsOf(*known, assumed->allocation);
   }
   return index->MostOf(*known,
-                       [&](const std::string& name) { return around.device_classes.Share(name); });
+                       [&](const std::string& name) { return context.device_classes.Share(name); });
 }
 
 std::set<std::string> ChargedClaimsOf(const cluster::Pod& pod) {
@@ -37,15 +37,15 @@ std::set<std::string> ChargedClaimsOf(const cluster::Pod& pod) {
   return {keys.begin(), keys.end()};
 }
 
-quota::ChargeRules WithClaims(quota::ChargeRules rules, const cluster::ClusterContext& around) {
+quota::ChargeRules WithClaims(quota::ChargeRules rules, const cluster::ClusterContext& context) {
   rules.claims = std::make_shared<ClaimCharges>(
-      [&around]() -> const cluster::ClusterContext& { return around; });
+      [&context]() -> const cluster::ClusterContext& { return context; });
   return rules;
 }
 
 quota::ChargeRules WithClaims(quota::ChargeRules rules, const cluster::ClusterSnapshot& snapshot) {
   rules.claims = std::make_shared<ClaimCharges>(
-      [&snapshot]() -> const cluster::ClusterContext& { return snapshot.around(); });
+      [&snapshot]() -> const cluster::ClusterContext& { return snapshot.context(); });
   return rules;
 }
 

@@ -37,14 +37,14 @@ class ClaimChargesTest : public ::testing::Test {
     engine_.SetNode(std::make_shared<const cluster::Node>(NodeOf("n")));
     engine_.FollowDevices(std::make_shared<dra::DeviceIndex>(
         dra::Features::Of(37), std::make_shared<const dra::CelExpressions>()));
-    engine_.ChangeContext([](ClusterContext& around) {
-      around.device_slices.Set("n", Read<dra::ResourceSlice>(
-                                        R"({"metadata": {"name": "n"}, "spec": {
+    engine_.ChangeContext([](ClusterContext& context) {
+      context.device_slices.Set("n", Read<dra::ResourceSlice>(
+                                         R"({"metadata": {"name": "n"}, "spec": {
           "driver": "d.io", "nodeName": "n",
           "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1},
           "devices": [{"name": "d0"}, {"name": "d1"}, {"name": "d2"}, {"name": "d3"}]}})",
-                                        dra::ReadResourceSlice));
-      around.device_classes.Set(
+                                         dra::ReadResourceSlice));
+      context.device_classes.Set(
           "d", Read<dra::DeviceClass>(R"({"metadata": {"name": "d"}})", dra::ReadDeviceClass));
     });
   }
@@ -57,7 +57,7 @@ class ClaimChargesTest : public ::testing::Test {
     quota->min[kDevices] = Quantity::FromValue(min);
     quota->max[kDevices] = Quantity::FromValue(max);
     const std::string key = quota->Key();
-    engine_.ChangeContext([&](ClusterContext& around) { around.quotas.Set(key, quota); });
+    engine_.ChangeContext([&](ClusterContext& context) { context.quotas.Set(key, quota); });
   }
   // Two devices. `user`: the JSON of its user; "": it is not allocated.
   void Claim(const std::string& ns, const std::string& name, const std::string& user = "") {
@@ -74,7 +74,7 @@ class ClaimChargesTest : public ::testing::Test {
             status + "}",
         dra::ReadResourceClaim);
     engine_.ChangeContext(
-        [&](ClusterContext& around) { around.device_claims.Set(claim->Key(), claim); },
+        [&](ClusterContext& context) { context.device_claims.Set(claim->Key(), claim); },
         dra::kClaimKind, claim->Key());
   }
   Pod User(const std::string& ns, const std::string& name, const std::string& claim,
@@ -149,12 +149,12 @@ TEST_F(ClaimChargesTest, ClaimCountsForDevicesOfNodesThatComeLater) {
             "devices": [{"name": "d0"}, {"name": "d1"}, {"name": "d2"}, {"name": "d3"}]}})",
         dra::ReadResourceSlice);
   };
-  engine_.ChangeContext([&](ClusterContext& around) {
-    around.device_slices.Set("n", nullptr);
-    around.device_slices.Set("m", slice("m", R"("nodeName": "m")"));
-    around.device_slices.Set("net", slice("net", R"("nodeSelector": {"nodeSelectorTerms": [
+  engine_.ChangeContext([&](ClusterContext& context) {
+    context.device_slices.Set("n", nullptr);
+    context.device_slices.Set("m", slice("m", R"("nodeName": "m")"));
+    context.device_slices.Set("net", slice("net", R"("nodeSelector": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "net", "operator": "Exists"}]}]})"));
-    around.device_claims.Set(
+    context.device_claims.Set(
         "a/all",
         Read<dra::ResourceClaim>(
             R"({"metadata": {"namespace": "a", "name": "all", "uid": "all"}, "spec": {"devices": {

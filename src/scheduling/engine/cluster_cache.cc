@@ -125,8 +125,8 @@ void ClusterCache::FollowDevices(std::shared_ptr<dra::DeviceIndex> devices) {
   devices_ = std::move(devices);
   devices_->SetBase(&snapshot_);
   // A context without devices has not been read yet: the index may know them from a stand-by.
-  const cluster::ClusterContext& around = snapshot_.around();
-  if (around.device_slices.rows().empty() && around.device_claims.rows().empty()) {
+  const cluster::ClusterContext& context = snapshot_.context();
+  if (context.device_slices.rows().empty() && context.device_claims.rows().empty()) {
     snapshot_.ChangeContext().devices = devices_;
   } else {
     ChangeContext([](cluster::ClusterContext&) {});
@@ -139,7 +139,7 @@ void ClusterCache::FollowDevices(std::shared_ptr<dra::DeviceIndex> devices) {
 }
 
 void ClusterCache::FollowDevices(std::string_view kind, const std::string& key) {
-  const dra::DeviceIndex::Affected affected = devices_->Follow(kind, key, snapshot_.around());
+  const dra::DeviceIndex::Affected affected = devices_->Follow(kind, key, snapshot_.context());
   ++changes_;
   if (kind == dra::kClaimKind) {
     CountUsersOf(key);

@@ -71,13 +71,13 @@ class ClusterCache {
   // Changes the cluster context with `change(ClusterContext&)`.
   template <typename Function>
   void ChangeContext(const Function& change) {
-    cluster::ClusterContext& around = snapshot_.ChangeContext();
-    change(around);
-    around.devices = devices_;
-    if (devices_ != nullptr) devices_->Reset(around);
+    cluster::ClusterContext& context = snapshot_.ChangeContext();
+    change(context);
+    context.devices = devices_;
+    if (devices_ != nullptr) devices_->Reset(context);
     ++openings_;
     ++changes_;
-    charges_.SetQuotas(snapshot_.around());
+    charges_.SetQuotas(snapshot_.context());
   }
   // The same for one object of this kind and key. Changes of devices and their claims concern only
   // the nodes that can use them.
@@ -87,7 +87,7 @@ class ClusterCache {
       change(snapshot_.ChangeContext());
       ++openings_;
       ++changes_;
-      return charges_.SetQuotas(snapshot_.around());
+      return charges_.SetQuotas(snapshot_.context());
     }
     change(snapshot_.ChangeContext(false));
     FollowDevices(kind, key);

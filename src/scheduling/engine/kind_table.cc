@@ -118,7 +118,7 @@ bool KindTable::Follow(const cluster::Pod& other, bool came, size_t node,
 }
 
 void KindTable::FollowImages() {
-  for (Column& column : columns_) column.outdated |= column.plugin->HeedsImages();
+  for (Column& column : columns_) column.outdated |= column.plugin->DependsOnImages();
 }
 
 bool KindTable::FollowContext(const ClusterSnapshot& snapshot) const {

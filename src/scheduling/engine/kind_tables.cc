@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cluster/resource_names.h"
+#include "dra/extended_resources.h"
 #include "scheduling/engine/kind_table.h"
 #include "scheduling/plugins/dynamic_resources/plugin.h"
 #include "scheduling/pod_kind.h"
@@ -40,7 +41,7 @@ void KindTables::Forget() {
 void KindTables::ForgetScores() { kinds_.clear(); }
 
 // Applies the changes that the table has not seen. False: the table must be rebuilt.
-bool KindTables::CatchUp(Kind& kind, const ClusterSnapshot& snapshot, uint64_t around) {
+bool KindTables::CatchUp(Kind& kind, const ClusterSnapshot& snapshot, uint64_t context) {
   const uint64_t now = first_change_ + changes_.size();
   if (kind.names && *kind.names != cluster::CountOfResourceNames()) return false;
   if (kind.at < first_change_) return false;
@@ -54,14 +55,15 @@ bool KindTables::CatchUp(Kind& kind, const ClusterSnapshot& snapshot, uint64_t a
   }
   if (kind.images != images_) kind.table->FollowImages();
   kind.images = images_;
-  return std::exchange(kind.around, around) == around || kind.table->FollowContext(snapshot);
+  return std::exchange(kind.context, context) == context || kind.table->FollowContext(snapshot);
 }
 
 KindTable& KindTables::For(const Framework& framework, const Pod& pod,
                            const ClusterSnapshot& snapshot, const CycleState& precomputed,
-                           uint64_t around) {
+                           uint64_t context) {
   std::string text = KindBesideClaims(*pod);
-  if (DynamicResources().Concerns(*pod)) AppendClaims(*pod, snapshot.around(), text);
+  if (pod->HasClaims() || dra::AsksForExtendedResources(*pod))
+    AppendClaims(*pod, snapshot.context(), text);
   const Framework* profile = &framework;
   text.append(reinterpret_cast<const char*>(&profile), sizeof(const Framework*));
   auto found = kinds_.find(text);
@@ -74,10 +76,10 @@ KindTable& KindTables::For(const Framework& framework, const Pod& pod,
   }
   Kind& kind = found->second;
   kind.used = ++uses_;
-  if (kind.table == nullptr || !CatchUp(kind, snapshot, around)) {
+  if (kind.table == nullptr || !CatchUp(kind, snapshot, context)) {
     kind.table = std::make_unique<KindTable>(framework, pod, snapshot, precomputed);
     kind.at = first_change_ + changes_.size();
-    kind.around = around;
+    kind.context = context;
     kind.images = images_;
     kind.names.reset();
     if (cluster::RequestsOf(*pod).Get(cluster::kUnknownResource) != 0) {

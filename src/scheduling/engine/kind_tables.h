@@ -38,11 +38,11 @@ class KindTables {
   // The inputs of scores changed (Precompute).
   void ForgetScores();
 
-  // Returns the table, up to date. `around`: version of the cluster context. Valid until the next
+  // Returns the table, up to date. `context`: version of the cluster context. Valid until the next
   // call.
   KindTable& For(const Framework& framework, const Pod& pod,
                  const cluster::ClusterSnapshot& snapshot, const CycleState& precomputed,
-                 uint64_t around);
+                 uint64_t context);
 
   uint64_t made() const { return made_; }
 
@@ -57,16 +57,16 @@ class KindTables {
   };
   struct Kind {
     std::unique_ptr<KindTable> table;
-    uint64_t at = 0;      // number of the first change that is not applied yet
-    uint64_t around = 0;  // applied version of the cluster context
-    uint64_t images = 0;  // applied value of images_
+    uint64_t at = 0;       // number of the first change that is not applied yet
+    uint64_t context = 0;  // applied version of the cluster context
+    uint64_t images = 0;   // applied value of images_
     // Number of interned resource names, if the pod requests a resource without one. Interning
     // another name may change its verdicts.
     std::optional<size_t> names = {};
     uint64_t used = 0;
   };
 
-  bool CatchUp(Kind& kind, const cluster::ClusterSnapshot& snapshot, uint64_t around);
+  bool CatchUp(Kind& kind, const cluster::ClusterSnapshot& snapshot, uint64_t context);
 
   DomainIndex domains_;
   // The oldest has number first_change_.

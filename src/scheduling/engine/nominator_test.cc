@@ -35,7 +35,7 @@ class NominatorTest : public ::testing::Test {
     quota->namespaces = {ns};
     quota->min = Resources({{"cpu", "4"}});
     cache_.ChangeContext(
-        [&](cluster::ClusterContext& around) { around.quotas.Set(quota->Key(), quota); });
+        [&](cluster::ClusterContext& context) { context.quotas.Set(quota->Key(), quota); });
   }
   std::vector<std::string> FirstOnNode(const Pod& pod) const {
     std::optional<quota::Amounts> before;

@@ -12,8 +12,8 @@ const cluster::Node* NodeOf(const cluster::NodeInfo* info) {
 }  // namespace
 
 // Compares with copies of the tables, because no event reports changes of quotas.
-void QuotaCharges::SetQuotas(const cluster::ClusterContext& around) {
-  if (around.quotas.IsCopyOf(quotas_) && around.composite_quotas.IsCopyOf(composite_quotas_)) {
+void QuotaCharges::SetQuotas(const cluster::ClusterContext& context) {
+  if (context.quotas.IsCopyOf(quotas_) && context.composite_quotas.IsCopyOf(composite_quotas_)) {
     return;
   }
   const auto same = [](const auto& a, const auto& b) {
@@ -22,11 +22,11 @@ void QuotaCharges::SetQuotas(const cluster::ClusterContext& around) {
     });
   };
   const bool alike =
-      same(around.quotas, quotas_) && same(around.composite_quotas, composite_quotas_);
-  quotas_ = around.quotas;
-  composite_quotas_ = around.composite_quotas;
+      same(context.quotas, quotas_) && same(context.composite_quotas, composite_quotas_);
+  quotas_ = context.quotas;
+  composite_quotas_ = context.composite_quotas;
   if (alike) return;
-  ledger_.SetQuotas(quota::QuotasOf(around));
+  ledger_.SetQuotas(quota::QuotasOf(context));
   ++version_;
 }
 

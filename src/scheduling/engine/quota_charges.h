@@ -1,7 +1,7 @@
 // Charges pods with a node to the quotas in force.
 //
 //   QuotaCharges charges;
-//   charges.SetQuotas(snapshot.around());
+//   charges.SetQuotas(snapshot.context());
 //   charges.Count(pod, snapshot.Find(node));
 //   charges.ledger().balance();
 //
@@ -39,7 +39,7 @@ class QuotaCharges {
   const quota::Ledger& ledger() const { return ledger_; }
 
   // Applies the quotas of the cluster context. Cheap if they are those of the last call.
-  void SetQuotas(const cluster::ClusterContext& around);
+  void SetQuotas(const cluster::ClusterContext& context);
   // Adds the pod, or replaces its charge. Null node: it is not in the snapshot.
   void Count(const Pod& pod, const cluster::NodeInfo* node);
   void Remove(const cluster::Pod& pod);

@@ -49,8 +49,8 @@ class EngineQuotaTest : public ::testing::TestWithParam<uint64_t> {
     if (random_.Below(2) == 0)
       quota.max = Resources({{"cpu", std::to_string(6 + random_.Below(4))}});
     const std::string key = quota.Key();
-    engine_.ChangeContext([&](cluster::ClusterContext& around) {
-      auto& table = quota.composite ? around.composite_quotas : around.quotas;
+    engine_.ChangeContext([&](cluster::ClusterContext& context) {
+      auto& table = quota.composite ? context.composite_quotas : context.quotas;
       table.Set(key, random_.Below(3) == 0 ? nullptr : std::make_shared<const ElasticQuota>(quota));
     });
   }
@@ -93,7 +93,7 @@ class EngineQuotaTest : public ::testing::TestWithParam<uint64_t> {
   }
   void ExpectRecount() {
     quota::Ledger fresh;
-    fresh.SetQuotas(quota::QuotasOf(engine_.snapshot().around()));
+    fresh.SetQuotas(quota::QuotasOf(engine_.snapshot().context()));
     for (int ns = 0; ns < 4; ++ns) {
       for (int name = 0; name < 12; ++name) {
         const auto* placed =

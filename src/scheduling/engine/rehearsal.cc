@@ -63,7 +63,7 @@ void Rehearsal::RemoveNode(const std::string& name) {
 
 void Rehearsal::Evict(const Pod& victim, const std::string& node) {
   Vacate(victim, node);
-  if (!snapshot_.around().budgets.rows().empty()) CountGone(snapshot_.ChangeContext(), *victim);
+  if (!snapshot_.context().budgets.rows().empty()) CountGone(snapshot_.ChangeContext(), *victim);
 }
 
 Rehearsal::Pod WithInstances(const Framework& framework, const CycleState& precomputed,

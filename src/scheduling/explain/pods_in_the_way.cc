@@ -99,7 +99,7 @@ std::optional<Victims> InTheWay(const ExplainInput& input) {
   auto fewest = FindFewest(input.partitioning, input.snapshot, input.pod, may_go);
   if (!fewest && !input.pod.pod_affinity.required.empty()) {
     const auto is_no_company = [&](const Pod& other) {
-      return may_go(other) && !IsAttractedBy(input.pod, other, input.snapshot.around());
+      return may_go(other) && !IsAttractedBy(input.pod, other, input.snapshot.context());
     };
     fewest = FindFewest(input.partitioning, input.snapshot, input.pod, is_no_company);
   }

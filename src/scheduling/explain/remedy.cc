@@ -228,7 +228,7 @@ std::optional<Remedy> ForSlicesOf(const Nearest& nearest, const ExplainInput& in
 
 // False for a scheduler whose allocations of devices are not known, or without its ResourceSlices.
 bool SimulatesClaims(const ExplainInput& input) {
-  if (!KnowsDevices(input.snapshot.around())) return false;
+  if (!KnowsDevices(input.snapshot.context())) return false;
   return std::ranges::any_of(input.framework.reservers(), [](const ReservePlugin* plugin) {
     return plugin->Name() == "DynamicResources";
   });

@@ -193,7 +193,7 @@ Step AntiAffinityStep(const Scene& scene, const NodeInfo& node) {
   Neighbours pods;
   std::set<std::string> keys;
   for (const PodAffinityTerm& term : scene.pod.pod_anti_affinity.required) {
-    const TermMatcher matcher(term, scene.pod, scene.snapshot.around());
+    const TermMatcher matcher(term, scene.pod, scene.snapshot.context());
     const size_t before = pods.size();
     AddNeighbours(
         scene.snapshot, node, term.topology_key,
@@ -212,7 +212,7 @@ Step AntiAffinityStep(const Scene& scene, const NodeInfo& node) {
 }
 
 Step RepelledStep(const Scene& scene, const NodeInfo& node) {
-  const cluster::StringMap& labels = NamespaceLabels(scene.snapshot.around(), scene.pod.meta.ns);
+  const cluster::StringMap& labels = NamespaceLabels(scene.snapshot.context(), scene.pod.meta.ns);
   Neighbours pods;
   std::set<std::string> keys;
   for (size_t i = 0; i < scene.snapshot.size(); ++i) {
@@ -243,7 +243,7 @@ std::string DomainOfAffinity(const Scene& scene, const std::string& key) {
     const auto value = other.node->meta.labels.find(key);
     const bool meant = value != other.node->meta.labels.end() &&
                        std::ranges::any_of(other.pods, [&](const auto& there) {
-                         return IsAttractedBy(scene.pod, *there, scene.snapshot.around());
+                         return IsAttractedBy(scene.pod, *there, scene.snapshot.context());
                        });
     if (meant) return value->second;
   }
@@ -410,7 +410,7 @@ std::vector<Step> StepsFor(const Reason& reason, const Scene& scene) {
 
 std::string StepForAll(const Reason& reason, const Pod& pod, const ClusterSnapshot& snapshot) {
   const std::string& code = reason.code;
-  if (code == codes::kClaimUnbound) return UnboundStep(pod, snapshot.around());
+  if (code == codes::kClaimUnbound) return UnboundStep(pod, snapshot.context());
   if (code == codes::kClaimNotFound) return "create its PersistentVolumeClaim: " + reason.message;
   if (code == codes::kClaimLost || code == codes::kClaimDeleted || code == codes::kClaimOfAnother) {
     return "replace its PersistentVolumeClaim: " + reason.message;

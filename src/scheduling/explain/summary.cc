@@ -184,8 +184,8 @@ std::string_view ReasonOf(Start start, std::string_view code) {
     case Start::kOthers:
       return "not known: it depends on when others end";
     case Start::kUnknown:
-      return code == remedies::kLiftGate ? "nobody can know when its gates are lifted"
-                                         : "nobody can know: others than nos have to act first";
+      return code == remedies::kLiftGate ? "not known: it depends on when its gates are removed"
+                                         : "not known: something outside nos must act first";
     case Start::kNever:
       return "none: it cannot start before the pod or the cluster is changed";
   }

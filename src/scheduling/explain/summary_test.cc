@@ -152,7 +152,7 @@ TEST(SummaryTest, GatesAreInTheWayOneByOne) {
       Pending("wait until the component that set its scheduling gates removes them: a/b, c/d"));
   EXPECT_EQ(summary.headline, "ml/a is held by its scheduling gates");
   EXPECT_THAT(summary.in_the_way, ElementsAre("a/b", "c/d"));
-  EXPECT_EQ(summary.eta_reason, "nobody can know when its gates are lifted");
+  EXPECT_EQ(summary.eta_reason, "not known: it depends on when its gates are removed");
 }
 
 PodFacts Placed(std::string state) {

@@ -44,13 +44,13 @@ std::string ExclusiveClaimStep(const Pod& pod, const ClusterSnapshot& snapshot) 
 // Volumes bound to the pod's claims that the node cannot reach, or, with `missing`, that do not
 // exist.
 std::set<std::string> BoundVolumes(const Pod& pod, const cluster::Node& node,
-                                   const cluster::ClusterContext& around, bool missing) {
+                                   const cluster::ClusterContext& context, bool missing) {
   std::set<std::string> names;
   for (const cluster::Volume& volume : pod.volumes) {
     if (!cluster::IsClaim(volume)) continue;
-    const auto* claim = around.claims.Find(pod.meta.ns + "/" + cluster::ClaimName(pod, volume));
+    const auto* claim = context.claims.Find(pod.meta.ns + "/" + cluster::ClaimName(pod, volume));
     if (claim == nullptr || claim->volume_name.empty()) continue;
-    const auto* bound = around.volumes.Find(claim->volume_name);
+    const auto* bound = context.volumes.Find(claim->volume_name);
     const bool meant =
         bound == nullptr ? missing : !missing && !cluster::Reaches(node.meta.labels, *bound);
     if (meant) names.insert(claim->volume_name);
@@ -60,12 +60,12 @@ std::set<std::string> BoundVolumes(const Pod& pod, const cluster::Node& node,
 
 }  // namespace
 
-std::string UnboundStep(const Pod& pod, const cluster::ClusterContext& around) {
+std::string UnboundStep(const Pod& pod, const cluster::ClusterContext& context) {
   std::set<std::string> names;
   for (const cluster::Volume& volume : pod.volumes) {
     if (!cluster::IsClaim(volume)) continue;
     const std::string name = cluster::ClaimName(pod, volume);
-    const auto* claim = around.claims.Find(pod.meta.ns + "/" + name);
+    const auto* claim = context.claims.Find(pod.meta.ns + "/" + name);
     if (claim != nullptr && !cluster::IsBound(*claim)) names.insert(pod.meta.ns + "/" + name);
   }
   return names.empty() ? ""
@@ -79,7 +79,7 @@ std::string VolumeStep(const Reason& reason, const Pod& pod, const NodeInfo& nod
                        const ClusterSnapshot& snapshot) {
   const std::string& name = node.node->meta.name;
   const auto bound = [&](bool missing) {
-    const auto names = BoundVolumes(pod, *node.node, snapshot.around(), missing);
+    const auto names = BoundVolumes(pod, *node.node, snapshot.context(), missing);
     return names.empty() ? std::string("the volume") : "PersistentVolume " + Listed(names);
   };
   if (reason.code == codes::kNoVolumeToBind) {

@@ -11,6 +11,6 @@ namespace nos::scheduling {
 std::string VolumeStep(const Reason& reason, const cluster::Pod& pod, const cluster::NodeInfo& node,
                        const cluster::ClusterSnapshot& snapshot);
 // "": all claims of the pod are bound.
-std::string UnboundStep(const cluster::Pod& pod, const cluster::ClusterContext& around);
+std::string UnboundStep(const cluster::Pod& pod, const cluster::ClusterContext& context);
 
 }  // namespace nos::scheduling

@@ -19,9 +19,9 @@ bool Counts(const cluster::PodDisruptionBudget& budget, const cluster::Pod& pod)
 
 }  // namespace
 
-Budgets::Budgets(const cluster::ClusterContext& around) {
+Budgets::Budgets(const cluster::ClusterContext& context) {
   Table table;
-  for (const auto& [key, budget] : around.budgets.rows()) {
+  for (const auto& [key, budget] : context.budgets.rows()) {
     const auto& selector = budget->selector;
     const bool selects =
         selector && (!selector->match_labels.empty() || !selector->match_expressions.empty());
@@ -52,13 +52,13 @@ bool Budgets::Take(const cluster::Pod& pod) {
   return violates;
 }
 
-void CountGone(cluster::ClusterContext& around, const cluster::Pod& pod) {
-  const auto budgets = around.budgets;
+void CountGone(cluster::ClusterContext& context, const cluster::Pod& pod) {
+  const auto budgets = context.budgets;
   for (const auto& [key, budget] : budgets.rows()) {
     if (!budget->selector || budget->meta.ns != pod.meta.ns || !Counts(*budget, pod)) continue;
     auto after = std::make_shared<cluster::PodDisruptionBudget>(*budget);
     --after->disruptions_allowed;
-    around.budgets.Set(key, std::move(after));
+    context.budgets.Set(key, std::move(after));
   }
 }
 

@@ -1,6 +1,6 @@
 // Disruptions that PodDisruptionBudgets still allow while pods are counted as evicted.
 //
-//   Budgets budgets(snapshot.around());
+//   Budgets budgets(snapshot.context());
 //   if (budgets.Take(*pod)) ++violations;
 //
 // Values; a copy is cheap.
@@ -19,7 +19,7 @@ namespace nos::scheduling {
 
 class Budgets {
  public:
-  explicit Budgets(const cluster::ClusterContext& around);
+  explicit Budgets(const cluster::ClusterContext& context);
 
   // Numbers of the budgets that select the pod.
   std::vector<size_t> Of(const cluster::Pod& pod) const;
@@ -41,6 +41,6 @@ class Budgets {
 };
 
 // Decrements the allowed disruptions of the budgets that select the pod.
-void CountGone(cluster::ClusterContext& around, const cluster::Pod& pod);
+void CountGone(cluster::ClusterContext& context, const cluster::Pod& pod);
 
 }  // namespace nos::scheduling

@@ -167,7 +167,7 @@ std::optional<Preemption> Reclaim::Find(const Framework& framework, const Cluste
   }
   // 2. Otherwise collect plans: for feasible nodes, evict only for the quota; for others, evict for
   //    capacity and the quota. If the charge depends on the node, either may be better.
-  const Budgets budgets(snapshot.around());
+  const Budgets budgets(snapshot.context());
   Collect(budgets);
   std::optional<Preemption> best;
   const auto consider = [&](std::optional<Preemption> found) {

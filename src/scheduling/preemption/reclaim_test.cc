@@ -35,7 +35,7 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
                  {{"name", name}})));
     }
     const size_t quotas = 1 + random_.Below(3);
-    engine_.ChangeContext([&](cluster::ClusterContext& around) {
+    engine_.ChangeContext([&](cluster::ClusterContext& context) {
       for (size_t i = 0; i < quotas; ++i) {
         ElasticQuota quota;
         quota.meta.ns = "t" + std::to_string(i);
@@ -45,7 +45,7 @@ class ReclaimTest : public ::testing::TestWithParam<uint64_t> {
         if (random_.Below(2) == 0) {
           quota.min["memory"] = Quantity::FromValue(static_cast<int64_t>(random_.Below(5)));
         }
-        around.quotas.Set(quota.Key(), std::make_shared<const ElasticQuota>(quota));
+        context.quotas.Set(quota.Key(), std::make_shared<const ElasticQuota>(quota));
       }
     });
     for (size_t i = random_.Below(10); i > 0; --i) {
@@ -175,7 +175,7 @@ class ReclaimOwnTest : public ::testing::Test {
   using Pod = std::shared_ptr<cluster::Pod>;
 
   void Guarantee(const char* cpu) {
-    engine_.ChangeContext([&](cluster::ClusterContext& around) {
+    engine_.ChangeContext([&](cluster::ClusterContext& context) {
       for (const auto& [ns, min] :
            {std::pair("a", cpu), std::pair("b", "0"), std::pair("c", "2")}) {
         ElasticQuota quota;
@@ -183,7 +183,7 @@ class ReclaimOwnTest : public ::testing::Test {
         quota.meta.name = "q";
         quota.namespaces = {ns};
         quota.min = Resources({{"cpu", min}});
-        around.quotas.Set(quota.Key(), std::make_shared<const ElasticQuota>(quota));
+        context.quotas.Set(quota.Key(), std::make_shared<const ElasticQuota>(quota));
       }
     });
     for (const char* name : {"n0", "n1"}) {
@@ -240,7 +240,7 @@ class ReclaimFromTenantTest : public ::testing::Test {
   using Pod = std::shared_ptr<cluster::Pod>;
 
   void Guarantee(testing::Amounts mins) {
-    engine_.ChangeContext([&](cluster::ClusterContext& around) {
+    engine_.ChangeContext([&](cluster::ClusterContext& context) {
       for (const std::string ns : {"owner", "tenant"}) {
         ElasticQuota quota;
         quota.meta.ns = ns;
@@ -250,7 +250,7 @@ class ReclaimFromTenantTest : public ::testing::Test {
         if (ns == "tenant") {
           for (auto& [resource, min] : quota.min) min = Quantity::FromValue(0);
         }
-        around.quotas.Set(quota.Key(), std::make_shared<const ElasticQuota>(quota));
+        context.quotas.Set(quota.Key(), std::make_shared<const ElasticQuota>(quota));
       }
     });
     engine_.SetNode(std::make_shared<const cluster::Node>(
@@ -324,10 +324,10 @@ TEST_F(ReclaimFromTenantTest, EvictsPodWithCoresThatNoQuotaNames) {
 
 TEST_F(ReclaimFromTenantTest, SparesPodsThatTheirQuotaGuarantees) {
   Guarantee({{"nvidia.com/gpu", "1"}});
-  engine_.ChangeContext([](cluster::ClusterContext& around) {
-    ElasticQuota quota = *around.quotas.Find("tenant/q");
+  engine_.ChangeContext([](cluster::ClusterContext& context) {
+    ElasticQuota quota = *context.quotas.Find("tenant/q");
     quota.min = Resources({{"nvidia.com/gpu", "0"}, {"cpu", "2"}});
-    around.quotas.Set(quota.Key(), std::make_shared<const ElasticQuota>(quota));
+    context.quotas.Set(quota.Key(), std::make_shared<const ElasticQuota>(quota));
   });
   (void)Runs("tenant", "borrower", {{"nvidia.com/gpu", "1"}});
   (void)Repels("repels", {{"cpu", "2"}});

@@ -78,22 +78,22 @@ PersistentVolumeClaim ClaimFor(const Pod& pod, const std::string& volume,
   return claim;
 }
 
-Table<PersistentVolumeClaim>& TableOf(ClusterContext& around, const PersistentVolumeClaim*) {
-  return around.claims;
+Table<PersistentVolumeClaim>& TableOf(ClusterContext& context, const PersistentVolumeClaim*) {
+  return context.claims;
 }
-Table<PersistentVolume>& TableOf(ClusterContext& around, const PersistentVolume*) {
-  return around.volumes;
+Table<PersistentVolume>& TableOf(ClusterContext& context, const PersistentVolume*) {
+  return context.volumes;
 }
-Table<StorageClass>& TableOf(ClusterContext& around, const StorageClass*) {
-  return around.storage_classes;
+Table<StorageClass>& TableOf(ClusterContext& context, const StorageClass*) {
+  return context.storage_classes;
 }
-Table<CsiNode>& TableOf(ClusterContext& around, const CsiNode*) { return around.csi_nodes; }
-Table<CsiDriver>& TableOf(ClusterContext& around, const CsiDriver*) { return around.csi_drivers; }
-Table<CsiStorageCapacity>& TableOf(ClusterContext& around, const CsiStorageCapacity*) {
-  return around.csi_capacities;
+Table<CsiNode>& TableOf(ClusterContext& context, const CsiNode*) { return context.csi_nodes; }
+Table<CsiDriver>& TableOf(ClusterContext& context, const CsiDriver*) { return context.csi_drivers; }
+Table<CsiStorageCapacity>& TableOf(ClusterContext& context, const CsiStorageCapacity*) {
+  return context.csi_capacities;
 }
-Table<VolumeAttachment>& TableOf(ClusterContext& around, const VolumeAttachment*) {
-  return around.attachments;
+Table<VolumeAttachment>& TableOf(ClusterContext& context, const VolumeAttachment*) {
+  return context.attachments;
 }
 
 }  // namespace nos::scheduling::testing

@@ -35,28 +35,29 @@ cluster::Pod WithEphemeral(cluster::Pod pod, std::string volume);
 cluster::PersistentVolumeClaim ClaimFor(const cluster::Pod& pod, const std::string& volume,
                                         std::string storage_class);
 
-cluster::Table<cluster::PersistentVolumeClaim>& TableOf(cluster::ClusterContext& around,
+cluster::Table<cluster::PersistentVolumeClaim>& TableOf(cluster::ClusterContext& context,
                                                         const cluster::PersistentVolumeClaim*);
-cluster::Table<cluster::PersistentVolume>& TableOf(cluster::ClusterContext& around,
+cluster::Table<cluster::PersistentVolume>& TableOf(cluster::ClusterContext& context,
                                                    const cluster::PersistentVolume*);
-cluster::Table<cluster::StorageClass>& TableOf(cluster::ClusterContext& around,
+cluster::Table<cluster::StorageClass>& TableOf(cluster::ClusterContext& context,
                                                const cluster::StorageClass*);
-cluster::Table<cluster::CsiNode>& TableOf(cluster::ClusterContext& around, const cluster::CsiNode*);
-cluster::Table<cluster::CsiDriver>& TableOf(cluster::ClusterContext& around,
+cluster::Table<cluster::CsiNode>& TableOf(cluster::ClusterContext& context,
+                                          const cluster::CsiNode*);
+cluster::Table<cluster::CsiDriver>& TableOf(cluster::ClusterContext& context,
                                             const cluster::CsiDriver*);
-cluster::Table<cluster::CsiStorageCapacity>& TableOf(cluster::ClusterContext& around,
+cluster::Table<cluster::CsiStorageCapacity>& TableOf(cluster::ClusterContext& context,
                                                      const cluster::CsiStorageCapacity*);
-cluster::Table<cluster::VolumeAttachment>& TableOf(cluster::ClusterContext& around,
+cluster::Table<cluster::VolumeAttachment>& TableOf(cluster::ClusterContext& context,
                                                    const cluster::VolumeAttachment*);
 
 // Sets objects, replacing objects with the same names.
 template <typename... T>
 void Put(cluster::ClusterSnapshot& snapshot, const T&... objects) {
-  cluster::ClusterContext& around = snapshot.ChangeContext();
+  cluster::ClusterContext& context = snapshot.ChangeContext();
   const auto key = [](const cluster::ObjectMeta& meta) {
     return meta.ns.empty() ? meta.name : meta.ns + "/" + meta.name;
   };
-  (TableOf(around, &objects).Set(key(objects.meta), std::make_shared<const T>(objects)), ...);
+  (TableOf(context, &objects).Set(key(objects.meta), std::make_shared<const T>(objects)), ...);
 }
 
 // `kind`: for example "PersistentVolume". Null: the object did not exist, or was removed.
@@ -64,7 +65,7 @@ template <typename T>
 ClusterEvent ContextEvent(std::string_view kind, std::type_identity_t<const T*> before,
                           const T* after) {
   ClusterEvent event{ClusterEvent::Kind::kContext};
-  event.around = kind;
+  event.context_kind = kind;
   if (before != nullptr) event.context_before = std::make_shared<const T>(*before);
   if (after != nullptr) event.context_after = std::make_shared<const T>(*after);
   return event;

@@ -85,10 +85,9 @@ Result<StoryPlace> ParseStoryPlace(std::string_view text) {
   if (at && *at >= 0 && *at <= StoryQuery().before.at) {
     return StoryPlace{*at, std::string(dot == text.npos ? "" : text.substr(dot + 1))};
   }
-  return Invalid(
-      fmt::format("{} is no place to go on from: give what next said, or a time in milliseconds "
-                  "since the epoch",
-                  Shortened(text, 60)));
+  return Invalid(fmt::format(
+      "invalid cursor {}: pass the value of `next`, or a time in milliseconds since the epoch",
+      Shortened(text, 60)));
 }
 
 std::string ToText(const StoryPlace& place) {

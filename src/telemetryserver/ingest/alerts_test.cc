@@ -61,7 +61,7 @@ TEST(AlertTableTest, ResolvedAlertsGoAway) {
   EXPECT_THAT(table.Firing("other", kNow), IsEmpty()) << "each cluster has its own";
 }
 
-TEST(AlertTableTest, HeedsEndsAtAndForgetsWhatIsNotRepeated) {
+TEST(AlertTableTest, AppliesEndsAtAndForgetsWhatIsNotRepeated) {
   AlertTable table;
   ASSERT_TRUE(table
                   .Take("prod",

@@ -486,7 +486,7 @@ void Recorder::Fold(Live& live, telemetry::Envelope& envelope) {
       const size_t left_out = live.heads.Add(record.at, *readings);
       live.arrivals.AddSamples(record.at);
       if (left_out > 0) {
-        metrics_.Count(kLeftOut, {{"cluster", live.name}}, static_cast<double>(left_out));
+        metrics_.Count(kDroppedValues, {{"cluster", live.name}}, static_cast<double>(left_out));
       }
     }
     Effects effects = live.state.Apply(record, envelope.source);
@@ -544,7 +544,7 @@ Status Recorder::Flush() {
   const auto lock = clusters_.Lock();
   for (const auto& [name, live] : clusters_.all()) {
     const auto unkept = static_cast<double>(store_->TakeUnkept(live->id));
-    if (unkept > 0) metrics_.Count(kLeftOut, {{"cluster", name}}, unkept);
+    if (unkept > 0) metrics_.Count(kDroppedValues, {{"cluster", name}}, unkept);
     store_->TakeNumbers(live->id, live->heads);
     live->heads.Clear();
     live->derived_flushed = live->derived.until;

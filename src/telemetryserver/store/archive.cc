@@ -198,10 +198,9 @@ Result<EventPlace> ParseEventPlace(std::string_view text) {
   const auto at = ParseInt(text.substr(0, dot));
   const auto id = dot == std::string_view::npos ? 0 : ParseInt(text.substr(dot + 1));
   if (at && id && *at >= 0 && *id >= 0) return EventPlace{*at, *id};
-  return Invalid(
-      fmt::format("{} is no place to go on from: give what next said, or a time in "
-                  "milliseconds since the epoch",
-                  Shortened(text, 60)));
+  return Invalid(fmt::format(
+      "invalid cursor {}: pass the value of `next`, or a time in milliseconds since the epoch",
+      Shortened(text, 60)));
 }
 
 std::string ToText(const EventPlace& place) { return fmt::format("{}.{}", place.at, place.id); }

@@ -34,7 +34,7 @@ struct Claims {
 Claims ClaimsOf(const ClaimQuestion& question) {
   Claims claims;
   for (const std::string& key : dra::SpecClaimKeysOf(question.pod)) {
-    const dra::ResourceClaim* claim = question.picture.around.device_claims.Find(key);
+    const dra::ResourceClaim* claim = question.picture.context.device_claims.Find(key);
     if (claim != nullptr) (claim->allocation ? claims.allocated : claims.open).push_back(claim);
   }
   return claims;
@@ -62,7 +62,7 @@ std::vector<const dra::ResourceSlice*> SlicesOn(const ClaimQuestion& question,
   const auto node = std::ranges::find_if(question.picture.nodes,
                                          [&](const auto& one) { return one->meta.name == name; });
   if (node == question.picture.nodes.end()) return slices;
-  for (const auto& [key, slice] : question.picture.around.device_slices.rows()) {
+  for (const auto& [key, slice] : question.picture.context.device_slices.rows()) {
     const bool here = Selects(slice->nodes, **node) ||
                       std::ranges::any_of(slice->devices, [&](const dra::Device& device) {
                         return device.nodes != nullptr && Selects(*device.nodes, **node);
@@ -90,7 +90,7 @@ bool SeesIncompletePool(const std::vector<const dra::ResourceSlice*>& slices) {
 // True if two slices of the pool that `message` names list a device of the same name.
 bool NamesInvalidPool(const ClaimQuestion& question, const std::string& message) {
   std::map<std::string, std::set<std::string>> devices;  // by driver, pool and generation
-  for (const auto& [key, slice] : question.picture.around.device_slices.rows()) {
+  for (const auto& [key, slice] : question.picture.context.device_slices.rows()) {
     const std::string pool = slice->pool.str();
     if (!Has(message, fmt::format("pool {} is invalid: ", pool))) continue;
     auto& names = devices[fmt::format("{}/{}/{}", slice->driver.str(), pool, slice->generation)];
@@ -105,7 +105,7 @@ bool NamesInvalidPool(const ClaimQuestion& question, const std::string& message)
 // requests for all devices from all nodes. True if `message` names such a pool.
 bool NamesPoolWithCounters(const ClaimQuestion& question, const std::string& message) {
   if (question.devices.minor < 35 || question.devices.minor > 36) return false;
-  return std::ranges::any_of(question.picture.around.device_slices.rows(), [&](const auto& row) {
+  return std::ranges::any_of(question.picture.context.device_slices.rows(), [&](const auto& row) {
     const dra::ResourceSlice& slice = *row.second;
     return !slice.shared_counters.empty() &&
            Has(message, fmt::format("resource pool {}/{} is currently", slice.driver.str(),
@@ -168,7 +168,7 @@ std::string WhyOnlyKube(const ClaimQuestion& question, const std::string& node) 
 bool KeepsCounters(const ClaimQuestion& question, const Claims& claims,
                    const std::vector<const dra::ResourceSlice*>& slices) {
   if (question.devices.minor > 35 || !AnyConsumesCounters(slices)) return false;
-  const auto& rules = question.picture.around.device_taint_rules.rows();
+  const auto& rules = question.picture.context.device_taint_rules.rows();
   const bool tainted = std::ranges::any_of(slices, [&](const dra::ResourceSlice* slice) {
     return std::ranges::any_of(slice->devices, [&](const dra::Device& device) {
       return !device.consumes->empty() &&

@@ -26,7 +26,7 @@ using scheduling::Framework;
 ClusterSnapshot SnapshotOf(const Picture& picture) {
   ClusterSnapshot snapshot =
       ClusterSnapshot::Build(picture.nodes, picture.pods, gpu::Catalogue::Builtin());
-  snapshot.ChangeContext() = picture.around;
+  snapshot.ChangeContext() = picture.context;
   return snapshot;
 }
 
@@ -59,19 +59,19 @@ void Decider::FollowDevices() {
 
 // Devices and their claims change one by one, as a watch shows them.
 void Decider::FollowContext(const Picture& picture) {
-  const auto replace = [&](cluster::ClusterContext& around) { around = picture.around; };
+  const auto replace = [&](cluster::ClusterContext& context) { context = picture.context; };
   if (!devices_) return engine_->ChangeContext(replace);
-  std::map<std::string, std::string> context, devices;
+  std::map<std::string, std::string> others, devices;
   for (const Json& object : picture.objects) {
     const std::string_view kind = FindString(object, "kind");
     if (kind == "Node" || kind == "Pod") continue;
     const std::string key = kube::KeyOf(FindString(object, "metadata", "namespace"),
                                         FindString(object, "metadata", "name"));
-    (dra::IsDeviceKind(kind) ? devices : context)[fmt::format("{} {}", kind, key)] =
+    (dra::IsDeviceKind(kind) ? devices : others)[fmt::format("{} {}", kind, key)] =
         fmt::format("{} {}", FindString(object, "metadata", "uid"),
                     FindString(object, "metadata", "resourceVersion"));
   }
-  if (context != known_context_) engine_->ChangeContext(replace);
+  if (others != known_context_) engine_->ChangeContext(replace);
   std::map<std::string, std::string> all = known_devices_;
   all.insert(devices.begin(), devices.end());
   for (const auto& [name, version] : all) {
@@ -83,13 +83,13 @@ void Decider::FollowContext(const Picture& picture) {
     dra::ForEachDeviceKind([&](const cluster::ContextKind& known, auto, auto table) {
       if (known.kind != kind || (known.kind == dra::kTaintRuleKind && known.version != "v1"))
         return;
-      const auto change = [&](cluster::ClusterContext& around) {
-        (around.*table).Set(key, (picture.around.*table).Share(key));
+      const auto change = [&](cluster::ClusterContext& context) {
+        (context.*table).Set(key, (picture.context.*table).Share(key));
       };
       engine_->ChangeContext(change, known.kind, key);
     });
   }
-  known_context_ = std::move(context);
+  known_context_ = std::move(others);
   known_devices_ = std::move(devices);
 }
 

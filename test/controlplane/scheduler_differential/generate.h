@@ -48,11 +48,11 @@ std::vector<Json> CommonObjects(const DeviceApi& devices);
 struct ClusterObjects {
   std::string name;
   std::vector<Json> nodes;
-  std::vector<Json> around;  // all other objects
-  std::vector<Json> claims;  // for existing volumes
-  std::vector<Json> pods;    // running, or pending with a nominated node
-  bool volumes = false;      // pods may use volumes
-  bool promises = false;     // some of `pods` have a nominated node
+  std::vector<Json> context;  // all other objects
+  std::vector<Json> claims;   // for existing volumes
+  std::vector<Json> pods;     // running, or pending with a nominated node
+  bool volumes = false;       // pods may use volumes
+  bool promises = false;      // some of `pods` have a nominated node
   // The rest is empty unless the cluster has devices.
   DeviceApi devices;
   bool faulty = false;               // expressions of claims may fail

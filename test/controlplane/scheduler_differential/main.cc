@@ -137,7 +137,7 @@ class Run {
     cluster_ = devices() ? MakeDeviceCluster(draw, name, flags_.devices) : MakeCluster(draw, name);
     ++tally_.clusters;
     if (flags_.no_resizes) EndResizes(cluster_);
-    NOS_RETURN_IF_ERROR(plane_.Create(cluster_.around).status());
+    NOS_RETURN_IF_ERROR(plane_.Create(cluster_.context).status());
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.claims).status());
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.device_claims).status());
     NOS_RETURN_IF_ERROR(plane_.Create(cluster_.nodes).status());

@@ -111,7 +111,7 @@ Json MakeClaim(const std::string& ns, const std::string& name, JsonObject spec) 
 const Json* TakeDevice(Draw& draw, const ClusterObjects& cluster, std::set<std::string>& taken,
                        const Json*& slice) {
   for (int attempt = 0; attempt < 8; ++attempt) {
-    slice = &cluster.around[draw.Between(0, static_cast<int>(cluster.around.size()) - 1)];
+    slice = &cluster.context[draw.Between(0, static_cast<int>(cluster.context.size()) - 1)];
     const Json* devices = Find(*slice, "spec", "devices");
     const bool here = !FindString(*slice, "spec", "nodeName").empty();
     if (!here || devices == nullptr || devices->get_array().empty()) continue;
@@ -195,7 +195,7 @@ void AddClusterClaims(Draw& draw, ClusterObjects& cluster) {
   std::set<std::string> taken;
   for (const std::string& ns : kNamespaceNames) {
     const bool admin = ns == "blue";
-    cluster.around.emplace_back(JsonObject{
+    cluster.context.emplace_back(JsonObject{
         {"apiVersion", kVersion},
         {"kind", "ResourceClaimTemplate"},
         {"metadata", JsonObject{{"name", cluster.name + "-template"}, {"namespace", ns}}},

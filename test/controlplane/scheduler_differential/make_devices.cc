@@ -167,10 +167,10 @@ class PoolMaker {
       spec["pool"] =
           JsonObject{{"name", pool_}, {"generation", generation}, {"resourceSliceCount", count}};
       const std::string name = fmt::format("{}-{}-{}-{}", pool_, driver_, generation, number_++);
-      cluster_.around.emplace_back(JsonObject{{"apiVersion", kVersion},
-                                              {"kind", "ResourceSlice"},
-                                              {"metadata", JsonObject{{"name", name}}},
-                                              {"spec", std::move(spec)}});
+      cluster_.context.emplace_back(JsonObject{{"apiVersion", kVersion},
+                                               {"kind", "ResourceSlice"},
+                                               {"metadata", JsonObject{{"name", name}}},
+                                               {"spec", std::move(spec)}});
     }
     slices_.clear();
   }
@@ -287,7 +287,7 @@ void AddTaintRules(Draw& draw, ClusterObjects& cluster) {
   if (draw.Chance(0.7)) selector["pool"] = AnyNode(draw, cluster);
   if (draw.Chance(0.4)) selector["device"] = draw.Of({"one-0", "one-1", "gpu-0"});
   JsonObject taint{{"key", "broken"}, {"effect", draw.Of({"NoSchedule", "NoExecute"})}};
-  cluster.around.emplace_back(JsonObject{
+  cluster.context.emplace_back(JsonObject{
       {"apiVersion", "resource.k8s.io/" + version},
       {"kind", "DeviceTaintRule"},
       {"metadata", JsonObject{{"name", cluster.name + "-rule"}}},
@@ -308,7 +308,7 @@ void AddClass(ClusterObjects& cluster, const char* name, const char* expression,
   } else {
     cluster.classes.push_back(fmt::format("{}-{}", cluster.name, name));
   }
-  cluster.around.emplace_back(
+  cluster.context.emplace_back(
       JsonObject{{"apiVersion", kVersion},
                  {"kind", "DeviceClass"},
                  {"metadata", JsonObject{{"name", fmt::format("{}-{}", cluster.name, name)}}},

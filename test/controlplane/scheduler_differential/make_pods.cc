@@ -226,10 +226,10 @@ Json MakeSet(Draw& draw, const std::string& kind, const std::string& name, const
 
 void AddSelectors(Draw& draw, ClusterObjects& cluster) {
   for (const std::string& ns : kNamespaceNames) {
-    if (draw.Chance(0.5)) cluster.around.push_back(MakeService(draw, ns));
+    if (draw.Chance(0.5)) cluster.context.push_back(MakeService(draw, ns));
     for (const std::string kind : {"ReplicaSet", "StatefulSet"}) {
-      if (draw.Chance(0.5)) cluster.around.push_back(MakeSet(draw, kind, "set-a", ns));
-      if (draw.Chance(0.3)) cluster.around.push_back(MakeSet(draw, kind, "set-b", ns));
+      if (draw.Chance(0.5)) cluster.context.push_back(MakeSet(draw, kind, "set-a", ns));
+      if (draw.Chance(0.3)) cluster.context.push_back(MakeSet(draw, kind, "set-b", ns));
     }
   }
 }
@@ -244,7 +244,7 @@ ClusterObjects MakeCluster(Draw& draw, const std::string& name) {
   }
   AddSelectors(draw, cluster);
   for (int i = 0, count = draw.Between(0, 3); i < count; ++i) {
-    cluster.around.push_back(MakeBudget(draw, name, i));
+    cluster.context.push_back(MakeBudget(draw, name, i));
   }
   if (draw.Chance(0.4)) AddClusterVolumes(draw, cluster);
   for (int i = 0, count = draw.Between(0, 24); i < count; ++i) {

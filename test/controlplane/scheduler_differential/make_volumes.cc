@@ -70,7 +70,7 @@ void AddBound(Draw& draw, ClusterObjects& cluster, const std::string& ns, const 
         JsonObject{{"pv.kubernetes.io/bind-completed", "yes"}};
   }
   cluster.claims.emplace_back(std::move(claim));
-  if (!lost) cluster.around.emplace_back(std::move(volume));
+  if (!lost) cluster.context.emplace_back(std::move(volume));
 }
 
 JsonObject FromClaim(const std::string& volume, const std::string& claim) {
@@ -103,14 +103,14 @@ void AddClusterVolumes(Draw& draw, ClusterObjects& cluster) {
                       {"nodeID", name},
                       {"topologyKeys", JsonArray{Json("topology.kubernetes.io/zone")}}};
     if (draw.Chance(0.8)) driver["allocatable"] = JsonObject{{"count", draw.Between(1, 3)}};
-    cluster.around.emplace_back(
+    cluster.context.emplace_back(
         JsonObject{{"apiVersion", "storage.k8s.io/v1"},
                    {"kind", "CSINode"},
                    {"metadata", JsonObject{{"name", name}}},
                    {"spec", JsonObject{{"drivers", JsonArray{std::move(driver)}}}}});
   }
   for (int i = 0, count = draw.Between(1, 6); i < count; ++i) {
-    cluster.around.emplace_back(MakeVolume(draw, cluster, fmt::format("{}-v{}", cluster.name, i)));
+    cluster.context.emplace_back(MakeVolume(draw, cluster, fmt::format("{}-v{}", cluster.name, i)));
   }
   for (const std::string& ns : kNamespaceNames) {
     for (int i = 0; i < 2; ++i) {

@@ -43,34 +43,34 @@ Status AddTo(cluster::Table<T>& table, Status (*read)(JsonSource, T&), const Jso
   return Status::Ok();
 }
 
-Status AddDevices(ClusterContext& around, const Json& object) {
+Status AddDevices(ClusterContext& context, const Json& object) {
   Status status = Status::Ok();
   dra::ForEachDeviceKind([&](const cluster::ContextKind& kind, auto read, auto table) {
     const std::string version = fmt::format("{}/{}", kind.group, kind.version);
     if (kind.kind != FindString(object, "kind") || version != FindString(object, "apiVersion")) {
       return;
     }
-    using Value = std::remove_cvref_t<decltype(*(around.*table).Find(""))>;
+    using Value = std::remove_cvref_t<decltype(*(context.*table).Find(""))>;
     auto value = std::make_shared<Value>();
     status = read(JsonSource(object), *value);
-    if (status.ok()) (around.*table).Set(KeyOf(object), std::move(value));
+    if (status.ok()) (context.*table).Set(KeyOf(object), std::move(value));
   });
   return status;
 }
 
-Status AddContext(ClusterContext& around, const Json& object) {
+Status AddContext(ClusterContext& context, const Json& object) {
   const std::string_view kind = FindString(object, "kind");
-  if (dra::IsDeviceKind(kind)) return AddDevices(around, object);
+  if (dra::IsDeviceKind(kind)) return AddDevices(context, object);
   using namespace cluster;
-  if (kind == "Namespace") return AddTo(around.namespaces, ReadNamespace, object);
-  if (kind == "StorageClass") return AddTo(around.storage_classes, ReadStorageClass, object);
-  if (kind == "Service") return AddTo(around.services, ReadEqualitySelector, object);
-  if (kind == "ReplicaSet") return AddTo(around.replica_sets, ReadLabelSelector, object);
-  if (kind == "StatefulSet") return AddTo(around.stateful_sets, ReadLabelSelector, object);
-  if (kind == "PodDisruptionBudget") return AddTo(around.budgets, ReadBudget, object);
-  if (kind == "CSINode") return AddTo(around.csi_nodes, ReadCsiNode, object);
-  if (kind == "PersistentVolumeClaim") return AddTo(around.claims, ReadClaim, object);
-  if (kind == "PersistentVolume") return AddTo(around.volumes, ReadVolume, object);
+  if (kind == "Namespace") return AddTo(context.namespaces, ReadNamespace, object);
+  if (kind == "StorageClass") return AddTo(context.storage_classes, ReadStorageClass, object);
+  if (kind == "Service") return AddTo(context.services, ReadEqualitySelector, object);
+  if (kind == "ReplicaSet") return AddTo(context.replica_sets, ReadLabelSelector, object);
+  if (kind == "StatefulSet") return AddTo(context.stateful_sets, ReadLabelSelector, object);
+  if (kind == "PodDisruptionBudget") return AddTo(context.budgets, ReadBudget, object);
+  if (kind == "CSINode") return AddTo(context.csi_nodes, ReadCsiNode, object);
+  if (kind == "PersistentVolumeClaim") return AddTo(context.claims, ReadClaim, object);
+  if (kind == "PersistentVolume") return AddTo(context.volumes, ReadVolume, object);
   return Status::Ok();
 }
 
@@ -92,7 +92,7 @@ Result<Picture> PictureOf(const JsonArray& objects) {
       NOS_ASSIGN(cluster::Pod pod, cluster::DecodePod(JsonSource(object)));
       picture.pods.push_back(std::make_shared<const cluster::Pod>(std::move(pod)));
     } else {
-      NOS_RETURN_IF_ERROR(AddContext(picture.around, object));
+      NOS_RETURN_IF_ERROR(AddContext(picture.context, object));
     }
   }
   return picture;

@@ -21,7 +21,7 @@ namespace nos::differential {
 struct Picture {
   std::vector<std::shared_ptr<const cluster::Node>> nodes;
   std::vector<std::shared_ptr<const cluster::Pod>> pods;
-  cluster::ClusterContext around;
+  cluster::ClusterContext context;
   JsonArray objects;  // the same, as returned by the API server
 };
 // REQUIRES: objects have kind and apiVersion, as in Picture::objects.

@@ -300,7 +300,7 @@ void MpsSharing::RequestDaemons(const ObservedState& round) {
 
 std::shared_ptr<SharingModeStrategy> MakeMpsSharing(std::shared_ptr<MpsService> service,
                                                     const SharingOptions& options) {
-  return std::make_shared<MpsSharing>(std::move(service), options.mps_needs);
+  return std::make_shared<MpsSharing>(std::move(service), options.mps_requirements);
 }
 
 }  // namespace nos::agent

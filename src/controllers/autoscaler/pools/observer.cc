@@ -23,11 +23,11 @@ PoolObserver::PoolObserver(const AutoscalerConfig& config, const gpu::Catalogue&
       unreadable_(config.pool_sync_interval, events),
       counter_(config, catalogue, schedule) {}
 
-Status PoolObserver::Observe(const ScalingCycle& cycle, const cluster::ClusterContext& around,
+Status PoolObserver::Observe(const ScalingCycle& cycle, const cluster::ClusterContext& context,
                              ObservedCluster& cluster) {
   // 1. Read how many nodes each pool wants, and assign nodes to pools.
-  unreadable_.Observe(cycle, around);
-  ListPools(cycle, around, cluster);
+  unreadable_.Observe(cycle, context);
+  ListPools(cycle, context, cluster);
   // 2. Record templates, then count: whether a node matches its pool depends on the template.
   counter_.RecordTemplates(cycle, cluster);
   counter_.Count(cycle, cluster);
@@ -40,9 +40,9 @@ Status PoolObserver::Observe(const ScalingCycle& cycle, const cluster::ClusterCo
   return error;
 }
 
-void PoolObserver::ListPools(const ScalingCycle& cycle, const cluster::ClusterContext& around,
+void PoolObserver::ListPools(const ScalingCycle& cycle, const cluster::ClusterContext& context,
                              ObservedCluster& cluster) {
-  const auto pools = statuses_.Current(around);
+  const auto pools = statuses_.Current(context);
   std::set<std::string> names;
   for (const auto& pool : pools) names.insert(pool->meta.name);
   std::erase_if(memory_, [&](const auto& item) { return !names.contains(item.first); });

@@ -3,7 +3,7 @@
 //
 //   PoolObserver observer(config, catalogue, counts, statuses, events, schedule);
 //   ObservedCluster cluster{nodes, removals};
-//   const Status error = observer.Observe(cycle, around, cluster);
+//   const Status error = observer.Observe(cycle, context, cluster);
 //
 // A pool that does not deliver its nodes in time is closed, and its desired count is reduced to the
 // nodes that exist. Owned by one thread.
@@ -30,11 +30,11 @@ class PoolObserver {
   // Adds the pools and the starting nodes to `cluster`, which holds the nodes and their removals.
   // The pools stay valid until the next call. Error: of the last write that failed; the other
   // pools are complete.
-  Status Observe(const ScalingCycle& cycle, const cluster::ClusterContext& around,
+  Status Observe(const ScalingCycle& cycle, const cluster::ClusterContext& context,
                  ObservedCluster& cluster);
 
  private:
-  void ListPools(const ScalingCycle& cycle, const cluster::ClusterContext& around,
+  void ListPools(const ScalingCycle& cycle, const cluster::ClusterContext& context,
                  ObservedCluster& cluster);
   PoolSeen Summarise(const ObservedPool& pool) const;
   Status UpdateState(const ScalingCycle& cycle, ObservedPool& pool);

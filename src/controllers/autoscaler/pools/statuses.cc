@@ -25,9 +25,9 @@ cluster::NodePool LeftAsItWas(cluster::NodePool pool, const PoolStatus& status,
 }  // namespace
 
 std::vector<std::shared_ptr<const cluster::NodePool>> PoolStatuses::Current(
-    const cluster::ClusterContext& around) {
+    const cluster::ClusterContext& context) {
   std::vector<std::shared_ptr<const cluster::NodePool>> pools;
-  for (const auto& [name, pool] : around.pools.rows()) pools.push_back(pool);
+  for (const auto& [name, pool] : context.pools.rows()) pools.push_back(pool);
   return written_.Newest(std::move(pools));
 }
 

@@ -2,7 +2,7 @@
 // cache lags behind.
 //
 //   PoolStatuses statuses;
-//   for (const auto& pool : statuses.Current(around.pools)) ...
+//   for (const auto& pool : statuses.Current(context.pools)) ...
 //   NOS_RETURN_IF_ERROR(statuses.Write(cycle, pool));   // nothing is sent if nothing changes
 //
 // Owned by one thread.
@@ -23,7 +23,7 @@ class PoolStatuses {
  public:
   // All pools of the context, by name.
   std::vector<std::shared_ptr<const cluster::NodePool>> Current(
-      const cluster::ClusterContext& around);
+      const cluster::ClusterContext& context);
   // Writes pool.state.status and updates the pool to the answer. A pool that is deleted is no
   // error. Error: as reported by the API server.
   Status Write(const ScalingCycle& cycle, ObservedPool& pool);

@@ -26,13 +26,13 @@ bool WriteInvalid(const ScalingCycle& cycle, const std::string& pool, const std:
 
 }  // namespace
 
-void UnreadablePools::Observe(const ScalingCycle& cycle, const cluster::ClusterContext& around) {
-  const auto found = cycle.view.around->Problems(cluster::kNodePool);
+void UnreadablePools::Observe(const ScalingCycle& cycle, const cluster::ClusterContext& context) {
+  const auto found = cycle.view.context->Problems(cluster::kNodePool);
   std::map<std::string, Problem> problems;
   for (const auto& [name, why] : found) {
     Problem& each = problems[name];
     const auto known = problems_.find(name);
-    const cluster::NodePool* last = around.pools.Find(name);
+    const cluster::NodePool* last = context.pools.Find(name);
     if (known != problems_.end() && known->second.why == why) {
       each = known->second;
     } else {

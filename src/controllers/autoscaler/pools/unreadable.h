@@ -2,7 +2,7 @@
 // pool; one that was never valid gets the condition Ready=False with reason Invalid.
 //
 //   UnreadablePools unreadable(config.pool_sync_interval, events);
-//   unreadable.Observe(cycle, around);
+//   unreadable.Observe(cycle, context);
 //   if (const std::string why = unreadable.ProblemOf("a100"); !why.empty()) ...
 //
 // Owned by one thread.
@@ -22,8 +22,8 @@ class UnreadablePools {
   // `again`: pause after a condition that could not be written. `events` must outlive this.
   UnreadablePools(Duration again, ScalingEvents& events) : again_(again), events_(events) {}
 
-  // Takes the problems that the caches have found. `around` holds the last valid pools.
-  void Observe(const ScalingCycle& cycle, const cluster::ClusterContext& around);
+  // Takes the problems that the caches have found. `context` holds the last valid pools.
+  void Observe(const ScalingCycle& cycle, const cluster::ClusterContext& context);
   // The problem with the pool's spec, for its status; "": none.
   std::string ProblemOf(const std::string& pool) const;
 

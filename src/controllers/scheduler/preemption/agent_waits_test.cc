@@ -67,12 +67,12 @@ TEST_F(AgentWaitsTest, NodeIsSilentUntilAgentReports) {
 
 TEST_F(AgentWaitsTest, NodeIsNotSilentForGuaranteedPodBecauseABorrowerWaitedInVain) {
   SetNode("");
-  engine_.ChangeContext([](cluster::ClusterContext& around) {
+  engine_.ChangeContext([](cluster::ClusterContext& context) {
     auto quota = std::make_shared<cluster::ElasticQuota>();
     quota->meta.ns = "owns";
     quota->namespaces = {"owns"};
     quota->min["cpu"] = Quantity::FromValue(4);
-    around.quotas.Set("owns/quota", std::move(quota));
+    context.quotas.Set("owns/quota", std::move(quota));
   });
   cluster::Pod guaranteed = pod_;
   guaranteed.meta.ns = "owns";

@@ -27,9 +27,9 @@ bool EvictionPolicy::MayEvict(const SchedulerProfile& profile, const cluster::Po
                               const cluster::Pod& other) const {
   if (other.priority >= pod.priority || HasQuota(*profile.framework, other)) return false;
   const std::string gang = GangOf(other);
-  const auto around = engine_.snapshot().ShareContext();
-  return gang.empty() || gang != GangOf(pod) || around == nullptr ||
-         SizeOfGang(pod, *around).least <= 1;
+  const auto context = engine_.snapshot().ShareContext();
+  return gang.empty() || gang != GangOf(pod) || context == nullptr ||
+         SizeOfGang(pod, *context).least <= 1;
 }
 
 bool EvictionPolicy::MayReclaimFrom(const cluster::Pod& pod, const cluster::Pod& bound) const {

@@ -172,7 +172,7 @@ std::optional<scheduling::Preemption> GangVictimSearch::FindByQuota(const Pod& m
         victims_.MakeReclaim(*profile.framework, *member, WithRestOfGangs(), waiting_, input_.now));
     reclaim_->Spare(input_.members);
   }
-  reclaim_->Heed(foreign_.ToRespect(*member, waiting_));
+  reclaim_->SetPromises(foreign_.ToRespect(*member, waiting_));
   const std::string nominee = engine_.NomineeNode(member->Key());
   const cluster::ClusterSnapshot& snapshot = rehearsal_.snapshot();
   if (input_.partitioned) {

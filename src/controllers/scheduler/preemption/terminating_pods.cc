@@ -125,7 +125,7 @@ std::vector<TerminatingPods::Pod> TerminatingPods::RestOfGangs(
   std::vector<Pod> rest;
   std::set<std::string> known;
   for (const Pod& pod : leaving) known.insert(pod->Key());
-  const auto around = engine_.snapshot().ShareContext();
+  const auto context = engine_.snapshot().ShareContext();
   for (const Pod& pod : leaving) {
     const auto evicted = evicted_.find(pod->Key());
     if (evicted != evicted_.end() ? !evicted->second.for_quota
@@ -134,7 +134,7 @@ std::vector<TerminatingPods::Pod> TerminatingPods::RestOfGangs(
     const scheduling::EvictionUnit unit = UnitOf(pod);
     const auto stay = std::ranges::count_if(
         unit, [&](const Pod& member) { return !known.contains(member->Key()); });
-    if (unit.size() == 1 || stay >= SizeOfGang(*pod, *around).least) continue;
+    if (unit.size() == 1 || stay >= SizeOfGang(*pod, *context).least) continue;
     for (const Pod& member : unit) {
       if (known.insert(member->Key()).second) rest.push_back(member);
     }
@@ -144,8 +144,8 @@ std::vector<TerminatingPods::Pod> TerminatingPods::RestOfGangs(
 
 scheduling::EvictionUnit TerminatingPods::UnitOf(const Pod& pod) const {
   const std::string gang = GangOf(*pod);
-  const auto around = engine_.snapshot().ShareContext();
-  if (gang.empty() || around == nullptr || SizeOfGang(*pod, *around).least <= 1) return {pod};
+  const auto context = engine_.snapshot().ShareContext();
+  if (gang.empty() || context == nullptr || SizeOfGang(*pod, *context).least <= 1) return {pod};
   scheduling::EvictionUnit unit{pod};
   for (const Pod& member : gangs_.Of(gang)) {
     const auto* placed = engine_.FindPlaced(member->Key());

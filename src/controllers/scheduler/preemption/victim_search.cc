@@ -112,7 +112,7 @@ scheduling::Reclaim VictimSearch::MakeReclaim(const scheduling::Framework& frame
     return victim->meta.deleted ? scheduling::EvictionUnit{victim} : terminating_.UnitOf(victim);
   });
   reclaim.SetLatestEnd(terminating_.LatestEnd(now));
-  reclaim.Heed(foreign_.ToRespect(pod, gang));
+  reclaim.SetPromises(foreign_.ToRespect(pod, gang));
   reclaim.CountGone(leaving);
   reclaim.CountGone(terminating_.OnLostNodes(pod));
   return reclaim;

@@ -22,7 +22,8 @@ bool QuotaTerms::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) con
     return may_take_ && may_take_(pod, *event.pod);
   }
   if (event.kind != ClusterEvent::Kind::kContext) return false;
-  if (event.around != cluster::kElasticQuota && event.around != cluster::kCompositeQuota) {
+  if (event.context_kind != cluster::kElasticQuota &&
+      event.context_kind != cluster::kCompositeQuota) {
     return false;
   }
   const auto* before = event.ContextBefore<cluster::ElasticQuota>();

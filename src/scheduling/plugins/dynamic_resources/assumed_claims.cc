@@ -158,13 +158,13 @@ const std::string& VersionOf(const ResourceClaim& claim, const WrittenVersions* 
 // server refuses it if the claim has changed since it was read: devices that PostFilter gave back
 // may still be in the snapshot.
 std::vector<codec::ApiRequest> StatusWrites(const AssumedClaims& assumed, const cluster::Pod& pod,
-                                            const cluster::ClusterContext& around,
+                                            const cluster::ClusterContext& context,
                                             const WrittenVersions* versions, Time now) {
   std::vector<codec::ApiRequest> writes;
   for (const AssumedClaims::Change& change : assumed.changes) {
     if (change.follows) continue;
     const std::string& version = VersionOf(*change.claim, versions);
-    const dra::ClaimConsumer user = dra::ConsumerFor(*change.claim, pod, around);
+    const dra::ClaimConsumer user = dra::ConsumerFor(*change.claim, pod, context);
     if (change.creates()) writes.push_back(PodWrite(change, pod));
     if (change.allocates) {
       dra::Allocation allocation = change.allocation;
@@ -181,7 +181,7 @@ std::vector<codec::ApiRequest> StatusWrites(const AssumedClaims& assumed, const 
 // such pods must not exclude each other, so they name no version. The API server refuses users of a
 // claim that is not allocated; another allocation shows when the claim is seen with its new user.
 Progress FollowGang(AssumedClaims& assumed, const cluster::Pod& pod,
-                    const cluster::ClusterContext& around) {
+                    const cluster::ClusterContext& context) {
   Progress progress;
   const auto wait = [&progress](std::string message) {
     progress.kind = Progress::Kind::kWaits;
@@ -191,12 +191,12 @@ Progress FollowGang(AssumedClaims& assumed, const cluster::Pod& pod,
   for (AssumedClaims::Change& change : assumed.changes) {
     if (!change.follows) continue;
     const std::string key = change.claim->Key();
-    const dra::ResourceClaim* claim = around.device_claims.Find(key);
+    const dra::ResourceClaim* claim = context.device_claims.Find(key);
     if (claim == nullptr || claim->uid != change.claim->uid) {
       return Failed(fmt::format("resourceclaim \"{}\" is gone", key));
     }
     if (!claim->allocation) {
-      const auto* leader = around.devices == nullptr ? nullptr : around.devices->FindAssumed(key);
+      const auto* leader = context.devices == nullptr ? nullptr : context.devices->FindAssumed(key);
       if (leader == nullptr || leader->doubtful) {
         return Failed(fmt::format("resourceclaim \"{}\" was not allocated", key));
       }
@@ -214,7 +214,7 @@ Progress FollowGang(AssumedClaims& assumed, const cluster::Pod& pod,
     wait(fmt::format("resourceclaim \"{}\" does not show its user yet", key));
     if (std::exchange(change.joined, true)) continue;
     progress.writes.push_back(
-        StatusWrite(*claim, "", nullptr, dra::ConsumerFor(*claim, pod, around)));
+        StatusWrite(*claim, "", nullptr, dra::ConsumerFor(*claim, pod, context)));
   }
   return progress;
 }
@@ -236,7 +236,7 @@ codec::ApiRequest StatusWrite(const ResourceClaim& claim, const std::string& ver
 }
 
 Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
-                     const cluster::ClusterContext& around, const WrittenVersions* versions,
+                     const cluster::ClusterContext& context, const WrittenVersions* versions,
                      Time now, Duration patience) {
   Progress writes{Progress::Kind::kWaits, codes::kWaitsForDevices,
                   "resourceclaims are being written"};
@@ -247,15 +247,15 @@ Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
   }
   if (assumed.stage == AssumedClaims::Stage::kProtected) {
     assumed.stage = AssumedClaims::Stage::kWritten;
-    writes.writes = StatusWrites(assumed, pod, around, versions, now);
+    writes.writes = StatusWrites(assumed, pod, context, versions, now);
     if (!writes.writes.empty()) return writes;
   }
-  Progress waits = FollowGang(assumed, pod, around);
+  Progress waits = FollowGang(assumed, pod, context);
   if (waits.kind != Progress::Kind::kReady) return waits;
   Time begin = now;
   for (const AssumedClaims::Change& change : assumed.changes) {
     if (!HasConditions(change.allocation)) continue;
-    const ResourceClaim* claim = around.device_claims.Find(change.claim->Key());
+    const ResourceClaim* claim = context.device_claims.Find(change.claim->Key());
     if (claim == nullptr && change.creates()) {
       waits = {Progress::Kind::kWaits, codes::kWaitsForDevices,
                fmt::format("resourceclaim \"{}\" was created", change.claim->Key())};

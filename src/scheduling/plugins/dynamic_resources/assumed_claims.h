@@ -39,7 +39,7 @@ struct AssumedClaims {
 // The next step. kWaits without writes: the devices are being prepared (binding conditions).
 // `versions` may be null.
 Progress CheckClaims(AssumedClaims& assumed, const cluster::Pod& pod,
-                     const cluster::ClusterContext& around, const WrittenVersions* versions,
+                     const cluster::ClusterContext& context, const WrittenVersions* versions,
                      Time now, Duration patience);
 
 // The path of StatusWrite.

@@ -30,7 +30,7 @@ bool HoldsUnusedDevices(const cluster::Pod& pod, const dra::DeviceIndex& index) 
 }  // namespace
 
 void DoubtfulClaims::OnGone(const Pod& pod, const cluster::ClusterSnapshot& snapshot, Time now) {
-  const auto& index = snapshot.around().devices;
+  const auto& index = snapshot.context().devices;
   if (index == nullptr || !IsInDoubt(*pod, *index)) return;
   gone_[pod->meta.uid] = {pod, now + kPause};
 }
@@ -39,7 +39,7 @@ std::vector<DoubtfulClaims::Pod> DoubtfulClaims::TakeDue(const cluster::ClusterS
                                                          Time now) {
   std::vector<Pod> due;
   if (gone_.empty()) return due;
-  const dra::DeviceIndex& index = *snapshot.around().devices;
+  const dra::DeviceIndex& index = *snapshot.context().devices;
   std::erase_if(gone_, [&](const auto& entry) {
     const Gone& gone = entry.second;
     return gone.due <= now && !IsInDoubt(*gone.pod, index) && !HoldsUnusedDevices(*gone.pod, index);

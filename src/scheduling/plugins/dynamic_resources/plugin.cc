@@ -33,7 +33,7 @@ struct OwnIndex {
         index(dra::Features::All(), std::make_shared<const dra::CelExpressions>(),
               base.catalogue()) {
     index.SetBase(&base);
-    index.Reset(base.around());
+    index.Reset(base.context());
   }
   cluster::ClusterSnapshot base;
   DeviceIndex index;
@@ -143,7 +143,7 @@ struct Wanted {
 };
 
 std::shared_ptr<DeviceIndex> IndexOf(const cluster::ClusterSnapshot& snapshot) {
-  if (snapshot.around().devices != nullptr) return snapshot.around().devices;
+  if (snapshot.context().devices != nullptr) return snapshot.context().devices;
   const auto own = std::make_shared<OwnIndex>(snapshot);
   return {own, &own->index};
 }
@@ -232,25 +232,25 @@ std::set<dra::DeviceId> SuspectsOf(const Pod& pod, const DeviceIndex& index) {
 // After PreBind has failed: keeps the devices from being chosen at once again. A claim for extended
 // resources is made anew, so the pod stands for it.
 void NoteUnprepared(const AssumedClaims& assumed, const Pod& pod, bool timed_out,
-                    const cluster::ClusterContext& around, Time now) {
+                    const cluster::ClusterContext& context, Time now) {
   for (const AssumedClaims::Change& change : assumed.changes) {
-    const dra::ResourceClaim* claim = around.device_claims.Find(change.claim->Key());
+    const dra::ResourceClaim* claim = context.device_claims.Find(change.claim->Key());
     if (claim == nullptr) continue;
     const auto devices = UnpreparedOf(*claim, change.allocation, timed_out);
     for (const dra::DeviceId& device : devices) {
-      around.devices->suspects().Add(change.creates() ? pod.meta.uid : claim->uid, device,
-                                     now + kSuspected);
+      context.devices->suspects().Add(change.creates() ? pod.meta.uid : claim->uid, device,
+                                      now + kSuspected);
     }
-    if (timed_out && !devices.empty()) around.devices->SetExpired(claim->Key());
+    if (timed_out && !devices.empty()) context.devices->SetExpired(claim->Key());
   }
 }
 
 // The claims that the pod needs, or why no node can serve them.
 std::variant<Wanted, Verdict> Prepare(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
-  const cluster::ClusterContext& around = snapshot.around();
-  auto found = FindWantedClaims(pod, around);
+  const cluster::ClusterContext& context = snapshot.context();
+  auto found = FindWantedClaims(pod, context);
   if (auto* verdict = std::get_if<Verdict>(&found)) return std::move(*verdict);
-  Wanted wanted{std::get<WantedClaims>(std::move(found)), nullptr, around.device_classes,
+  Wanted wanted{std::get<WantedClaims>(std::move(found)), nullptr, context.device_classes,
                 IndexOf(snapshot)};
   if (auto verdict = AdoptAssumed(pod, *wanted.index, wanted.claims)) return *std::move(verdict);
   // PostFilter gives such devices back; until then every binding would fail.
@@ -272,7 +272,7 @@ std::variant<Wanted, Verdict> Prepare(const Pod& pod, const cluster::ClusterSnap
 
 // True if a pod of the same PodGroup has a node.
 bool HasPlacedMember(const Pod& pod, const cluster::ClusterSnapshot& snapshot) {
-  const auto& index = snapshot.around().devices;
+  const auto& index = snapshot.context().devices;
   if (index != nullptr) return index->HasPlacedMember(pod);
   const auto is_member = [&](const auto& other) {
     return other->meta.ns == pod.meta.ns && other->scheduling_group == pod.scheduling_group;
@@ -303,8 +303,8 @@ Verdict DynamicResources::PreEnqueue(const Pod& pod) const {
 }
 
 bool DynamicResources::ConcernsIn(const cluster::ClusterSnapshot& snapshot, const Pod& pod) const {
-  if (!KnowsDevices(snapshot.around())) return false;
-  return pod.HasClaims() || !ExtendedResourcesOf(pod, snapshot.around()).empty();
+  if (!KnowsDevices(snapshot.context())) return false;
+  return pod.HasClaims() || !ExtendedResourcesOf(pod, snapshot.context()).empty();
 }
 
 PreFilterPlugin::Outcome DynamicResources::PreFilter(const Pod& pod,
@@ -383,7 +383,7 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
                                   cluster::ClusterSnapshot& snapshot, CycleState& state) const {
   if (state.Get<AssumedClaims>() != nullptr) state.Set(AssumedClaims());
   if (!ConcernsIn(snapshot, pod)) return Verdict::Fits();
-  const std::shared_ptr<DeviceIndex> shared = snapshot.around().devices;
+  const std::shared_ptr<DeviceIndex> shared = snapshot.context().devices;
   if (shared != nullptr && !shared->IsBase(snapshot)) return Verdict::Fits();  // a what-if
   auto prepared = Prepare(pod, snapshot);
   if (auto* verdict = std::get_if<Verdict>(&prepared)) return std::move(*verdict);
@@ -431,7 +431,7 @@ Verdict DynamicResources::Reserve(const Pod& pod, std::string_view node,
     } else {  // the snapshot is the only record
       auto after = std::make_shared<dra::ResourceClaim>(*change.claim);
       after->allocation = change.allocation;
-      after->reserved_for.push_back(dra::ConsumerFor(*change.claim, pod, snapshot.around()));
+      after->reserved_for.push_back(dra::ConsumerFor(*change.claim, pod, snapshot.context()));
       snapshot.ChangeContext(false).device_claims.Set(key, std::move(after));
     }
     if (dra::NodeOf(change.allocation).empty()) snapshot.ChangeContext();
@@ -451,7 +451,7 @@ void DynamicResources::Unreserve(const Pod&, std::string_view, cluster::ClusterS
   for (const AssumedClaims::Change& change : assumed->changes) {
     if (!change.allocates) continue;
     const std::string key = change.claim->Key();
-    if (const auto& index = snapshot.around().devices; index != nullptr) {
+    if (const auto& index = snapshot.context().devices; index != nullptr) {
       const bool written =
           assumed->stage == AssumedClaims::Stage::kWritten &&
           (refused == nullptr || !refused->paths.contains(StatusPathOf(*change.claim)));
@@ -471,14 +471,14 @@ Progress DynamicResources::PreBind(const Pod& pod, std::string_view,
                                    CycleState& state) const {
   auto* assumed = state.Get<AssumedClaims>();
   if (assumed == nullptr || assumed->changes.empty()) return {};
-  const cluster::ClusterContext& around = snapshot.around();
+  const cluster::ClusterContext& context = snapshot.context();
   Progress progress =
-      CheckClaims(*assumed, pod, around, state.Get<WrittenVersions>(), now, patience_);
-  if (around.devices == nullptr) return progress;
-  around.devices->suspects().Forget(now);
+      CheckClaims(*assumed, pod, context, state.Get<WrittenVersions>(), now, patience_);
+  if (context.devices == nullptr) return progress;
+  context.devices->suspects().Forget(now);
   if (progress.kind == Progress::Kind::kFailed) {
     const bool timed_out = progress.code == codes::kDeviceBindingTimeout;
-    NoteUnprepared(*assumed, pod, timed_out, around, now);
+    NoteUnprepared(*assumed, pod, timed_out, context, now);
   }
   return progress;
 }
@@ -490,11 +490,11 @@ Progress DynamicResources::PreBind(const Pod& pod, std::string_view,
 std::vector<codec::ApiRequest> DynamicResources::PostFilter(
     const Pod& pod, const cluster::ClusterSnapshot& snapshot) const {
   std::vector<codec::ApiRequest> writes;
-  if (const auto claim = FindExtendedClaim(pod, snapshot.around())) {
+  if (const auto claim = FindExtendedClaim(pod, snapshot.context())) {
     if (IsLeftover(*claim, pod)) writes = DeleteWrites(*claim);
   }
   for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
-    const dra::ResourceClaim* claim = snapshot.around().device_claims.Find(key);
+    const dra::ResourceClaim* claim = snapshot.context().device_claims.Find(key);
     if (claim == nullptr || claim->deleted) continue;
     if (IsAllocatedTo(*claim, pod)) {
       writes.push_back(ClearWrite(*claim));
@@ -509,11 +509,11 @@ std::vector<codec::ApiRequest> DynamicResources::PostFilter(
       writes.push_back(ReleaseWrite(*claim, pod));
       continue;
     }
-    const auto& index = snapshot.around().devices;
+    const auto& index = snapshot.context().devices;
     const auto* assumed = index == nullptr ? nullptr : index->FindAssumed(key);
     if (assumed == nullptr || !assumed->doubtful) continue;
     writes.push_back(StatusWrite(*claim, claim->resource_version, &assumed->allocation,
-                                 dra::ConsumerFor(*claim, pod, snapshot.around())));
+                                 dra::ConsumerFor(*claim, pod, snapshot.context())));
   }
   return writes;
 }
@@ -539,7 +539,7 @@ bool DynamicResources::MayHelp(const ClusterEvent& event, const Pod& pod) const 
     case kPodChanged:
       return false;
   }
-  if (event.around != dra::kClaimKind) return dra::IsDeviceKind(event.around);
+  if (event.context_kind != dra::kClaimKind) return dra::IsDeviceKind(event.context_kind);
   const auto* before = event.ContextBefore<dra::ResourceClaim>();
   const auto* after = event.ContextAfter<dra::ResourceClaim>();
   const bool was = before != nullptr && before->allocation.has_value();
@@ -552,10 +552,10 @@ bool DynamicResources::MayHelp(const ClusterEvent& event, const Pod& pod) const 
          changed->Key() == dra::ExtendedClaimKey(pod);
 }
 
-size_t AlternativesOf(const Pod& pod, const cluster::ClusterContext& around) {
+size_t AlternativesOf(const Pod& pod, const cluster::ClusterContext& context) {
   size_t most = 1;
   for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
-    const dra::ResourceClaim* claim = around.device_claims.Find(key);
+    const dra::ResourceClaim* claim = context.device_claims.Find(key);
     if (claim == nullptr || claim->allocation) continue;
     for (const dra::DeviceRequest& request : claim->requests) {
       most = std::max(most, request.first_available.size());
@@ -576,22 +576,22 @@ void AppendAssumption(const DeviceIndex::Assumption& assumed, const Pod& pod, st
 
 }  // namespace
 
-void AppendClaims(const Pod& pod, const cluster::ClusterContext& around, std::string& kind) {
-  if (around.devices != nullptr && around.devices->first_alternative() > 0) {
-    kind += fmt::format("^{}", around.devices->first_alternative());
+void AppendClaims(const Pod& pod, const cluster::ClusterContext& context, std::string& kind) {
+  if (context.devices != nullptr && context.devices->first_alternative() > 0) {
+    kind += fmt::format("^{}", context.devices->first_alternative());
   }
-  if (around.devices != nullptr) {
-    for (const dra::DeviceId& device : SuspectsOf(pod, *around.devices)) {
+  if (context.devices != nullptr) {
+    for (const dra::DeviceId& device : SuspectsOf(pod, *context.devices)) {
       kind += '~' + device.ToString();
     }
   }
-  const bool extended = !ExtendedResourcesOf(pod, around).empty();
-  if (const auto claim = extended ? FindExtendedClaim(pod, around) : nullptr) {
+  const bool extended = !ExtendedResourcesOf(pod, context).empty();
+  if (const auto claim = extended ? FindExtendedClaim(pod, context) : nullptr) {
     kind += '@' + claim->Key() + claim->uid;
   }
   for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
-    const auto& claim = around.device_claims.Share(key);
-    const auto* assumed = around.devices == nullptr ? nullptr : around.devices->FindAssumed(key);
+    const auto& claim = context.device_claims.Share(key);
+    const auto* assumed = context.devices == nullptr ? nullptr : context.devices->FindAssumed(key);
     const bool foreign = claim != nullptr && !IsMadeFor(*claim, pod);
     const bool open =
         claim != nullptr && !claim->allocation && !claim->deleted && assumed == nullptr && !foreign;
@@ -600,7 +600,7 @@ void AppendClaims(const Pod& pod, const cluster::ClusterContext& around, std::st
     kind += ';';
     if (!open && claim != nullptr) kind += claim->resource_version;
     if (foreign) kind += '!';
-    if (around.devices != nullptr && around.devices->IsExpired(key)) kind += '%';
+    if (context.devices != nullptr && context.devices->IsExpired(key)) kind += '%';
     if (assumed != nullptr) AppendAssumption(*assumed, pod, kind);
   }
 }

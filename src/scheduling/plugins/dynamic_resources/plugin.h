@@ -44,6 +44,7 @@ class DynamicResources final : public PreEnqueuePlugin,
   bool Concerns(const cluster::Pod& pod) const override {
     return pod.HasClaims() || dra::AsksForExtendedResources(pod);
   }
+  bool ChoosesDevices() const override { return true; }
   bool ConcernsIn(const cluster::ClusterSnapshot& snapshot, const cluster::Pod& pod) const override;
   Verdict Filter(const CycleState& state, const cluster::Pod& pod,
                  const cluster::NodeInfo& node) const override;
@@ -72,11 +73,11 @@ class DynamicResources final : public PreEnqueuePlugin,
 
 // The most alternatives that a request of the pod's unallocated claims lists (firstAvailable); 1 if
 // none does.
-size_t AlternativesOf(const cluster::Pod& pod, const cluster::ClusterContext& around);
+size_t AlternativesOf(const cluster::Pod& pod, const cluster::ClusterContext& context);
 
 // Appends to the kind of a pod (KindOf) which claims its devices come from: pods whose claims ask
 // for the same have the same kind until devices are allocated to them.
-void AppendClaims(const cluster::Pod& pod, const cluster::ClusterContext& around,
+void AppendClaims(const cluster::Pod& pod, const cluster::ClusterContext& context,
                   std::string& kind);
 
 }  // namespace nos::scheduling

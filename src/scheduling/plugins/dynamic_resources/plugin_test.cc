@@ -38,13 +38,13 @@ std::shared_ptr<const T> Read(const std::string& json, Status (*read)(JsonSource
 
 // A slice of node `node` with devices "d0", "d1", ... of the driver "d.io"; `more`: further fields
 // of each device.
-void PutSlice(ClusterContext& around, const std::string& node, int devices,
+void PutSlice(ClusterContext& context, const std::string& node, int devices,
               const std::string& more = "") {
   std::string list;
   for (int i = 0; i < devices; ++i) {
     list += (i == 0 ? "" : ", ") + ("{\"name\": \"d" + std::to_string(i) + "\"" + more + "}");
   }
-  around.device_slices.Set(
+  context.device_slices.Set(
       node,
       Read<dra::ResourceSlice>(
           R"({"metadata": {"name": ")" + node + R"("}, "spec": {"driver": "d.io", "nodeName": ")" +
@@ -111,16 +111,16 @@ class DynamicResourcesTest : public ::testing::Test {
     }
     engine_.FollowDevices(std::make_shared<dra::DeviceIndex>(
         dra::Features::Of(37), std::make_shared<const dra::CelExpressions>()));
-    engine_.ChangeContext([](ClusterContext& around) {
-      PutSlice(around, "a", 1);
-      PutSlice(around, "b", 2);
-      around.device_classes.Set("d", Class());
+    engine_.ChangeContext([](ClusterContext& context) {
+      PutSlice(context, "a", 1);
+      PutSlice(context, "b", 2);
+      context.device_classes.Set("d", Class());
     });
   }
 
   void Put(const std::shared_ptr<const dra::ResourceClaim>& claim) {
     engine_.ChangeContext(
-        [&](ClusterContext& around) { around.device_claims.Set(claim->Key(), claim); },
+        [&](ClusterContext& context) { context.device_claims.Set(claim->Key(), claim); },
         dra::kClaimKind, claim->Key());
   }
   Decision Schedule(const Pod& pod) {
@@ -140,17 +140,17 @@ class DynamicResourcesTest : public ::testing::Test {
   }
   // Devices of both nodes are to be prepared.
   void PutConditionalSlices() {
-    engine_.ChangeContext([](ClusterContext& around) {
+    engine_.ChangeContext([](ClusterContext& context) {
       const std::string more = R"(, "bindsToNode": true, "bindingConditions": ["d.io/ready"],
                                    "bindingFailureConditions": ["d.io/failed"])";
-      PutSlice(around, "a", 1, more);
-      PutSlice(around, "b", 2, more);
+      PutSlice(context, "a", 1, more);
+      PutSlice(context, "b", 2, more);
     });
   }
   // The claim as the API server stores it after the writes of PreBind.
   std::shared_ptr<const dra::ResourceClaim> Stored(const std::string& name, const Pod& pod) {
     auto stored = std::make_shared<dra::ResourceClaim>(*ClaimOf(name));
-    const auto* assumed = engine_.snapshot().around().devices->FindAssumed(stored->Key());
+    const auto* assumed = engine_.snapshot().context().devices->FindAssumed(stored->Key());
     EXPECT_NE(assumed, nullptr);
     if (assumed != nullptr) stored->allocation = assumed->allocation;
     stored->reserved_for = {{"", "pods", pod.meta.name, pod.meta.uid}};
@@ -263,14 +263,14 @@ class DynamicResourcesAloneTest : public DynamicResourcesTest {
   }
 };
 
-TEST_F(DynamicResourcesAloneTest, ChangedClassIsHeeded) {
+TEST_F(DynamicResourcesAloneTest, FollowsChangedClass) {
   Put(ClaimOf("c"));
   const Pod pod = Claiming("p", "c");
   ASSERT_NE(NodeFor(pod), "");
   const auto set = [&](const std::string& driver) {
     engine_.ChangeContext(
-        [&](ClusterContext& around) {
-          around.device_classes.Set(
+        [&](ClusterContext& context) {
+          context.device_classes.Set(
               "d", Read<dra::DeviceClass>(R"({"metadata": {"name": "d"}, "spec": {"selectors":
                    [{"cel": {"expression": "device.driver == ')" +
                                               driver + R"('"}}]}})",
@@ -284,7 +284,7 @@ TEST_F(DynamicResourcesAloneTest, ChangedClassIsHeeded) {
   EXPECT_NE(NodeFor(pod), "");
 }
 
-TEST_F(DynamicResourcesAloneTest, TaintRuleIsHeeded) {
+TEST_F(DynamicResourcesAloneTest, FollowsTaintRule) {
   Put(ClaimOf("c"));
   const Pod pod = Claiming("p", "c");
   ASSERT_NE(NodeFor(pod), "");
@@ -293,7 +293,7 @@ TEST_F(DynamicResourcesAloneTest, TaintRuleIsHeeded) {
           "taint": {"key": "k", "effect": "NoSchedule"}}})",
       dra::ReadDeviceTaintRule);
   const auto set = [&](const std::shared_ptr<const dra::DeviceTaintRule>& to) {
-    engine_.ChangeContext([&](ClusterContext& around) { around.device_taint_rules.Set("r", to); },
+    engine_.ChangeContext([&](ClusterContext& context) { context.device_taint_rules.Set("r", to); },
                           dra::kTaintRuleKind, "r");
   };
   set(rule);
@@ -303,10 +303,10 @@ TEST_F(DynamicResourcesAloneTest, TaintRuleIsHeeded) {
 }
 
 TEST_F(DynamicResourcesAloneTest, DeviceOfAllNodesIsGivenOnce) {
-  engine_.ChangeContext([](ClusterContext& around) {
-    around.device_slices.Set("a", nullptr);
-    around.device_slices.Set("b", nullptr);
-    around.device_slices.Set(
+  engine_.ChangeContext([](ClusterContext& context) {
+    context.device_slices.Set("a", nullptr);
+    context.device_slices.Set("b", nullptr);
+    context.device_slices.Set(
         "net", Read<dra::ResourceSlice>(
                    R"({"metadata": {"name": "net"}, "spec": {"driver": "d.io", "allNodes": true,
                        "pool": {"name": "net", "generation": 1, "resourceSliceCount": 1},
@@ -367,7 +367,7 @@ TEST_F(DynamicResourcesTest, PodsOfAGangShareAnAllocationBeforeItIsStored) {
   EXPECT_EQ(progress.kind, Kind::kWaits);
   EXPECT_TRUE(progress.writes.empty());
   auto both =
-      std::make_shared<dra::ResourceClaim>(*engine_.snapshot().around().device_claims.Find("x/c"));
+      std::make_shared<dra::ResourceClaim>(*engine_.snapshot().context().device_claims.Find("x/c"));
   both->reserved_for.push_back({"", "pods", "q", "q"});
   CycleState third = second;
   Put(both);
@@ -427,7 +427,7 @@ TEST_F(DynamicResourcesTest, EntersThePodGroupAsUser) {
   group->meta.uid = "g-uid";
   group->claims = {{"gpu", "", "t", false}, {"other", "d", "", false}};
   engine_.ChangeContext(
-      [&](ClusterContext& around) { around.scheduling_groups.Set("x/g", group); });
+      [&](ClusterContext& context) { context.scheduling_groups.Set("x/g", group); });
   Pod pod = FromTemplate("p", "c");
   pod.scheduling_group = "g";
   auto claim = std::make_shared<dra::ResourceClaim>(*ClaimOf("c"));
@@ -446,9 +446,9 @@ TEST_F(DynamicResourcesTest, EntersThePodGroupAsUser) {
   // A pod that names the claim otherwise than its group uses it alone.
   Pod other = Claiming("q", "d");
   other.scheduling_group = "g";
-  EXPECT_EQ(dra::ConsumerFor(*ClaimOf("d"), other, engine_.snapshot().around()).resource, "pods");
+  EXPECT_EQ(dra::ConsumerFor(*ClaimOf("d"), other, engine_.snapshot().context()).resource, "pods");
   other.claims.front().name = "other";
-  EXPECT_EQ(dra::ConsumerFor(*ClaimOf("d"), other, engine_.snapshot().around()).resource,
+  EXPECT_EQ(dra::ConsumerFor(*ClaimOf("d"), other, engine_.snapshot().context()).resource,
             "podgroups");
 }
 
@@ -544,8 +544,8 @@ TEST_F(DynamicResourcesTest, WritesFinalizerThenAllocationThenBinds) {
 }
 
 TEST_F(DynamicResourcesTest, WaitsForBindingConditions) {
-  engine_.ChangeContext([](ClusterContext& around) {
-    PutSlice(around, "a", 1,
+  engine_.ChangeContext([](ClusterContext& context) {
+    PutSlice(context, "a", 1,
              R"(, "bindsToNode": true, "bindingConditions": ["d.io/ready"],
                  "bindingFailureConditions": ["d.io/failed"])");
   });
@@ -611,7 +611,7 @@ TEST_F(DynamicResourcesTest, DevicesThatAreNotPreparedInTimeAreGivenBack) {
   // 3. The devices are given back.
   Put(ClaimOf("c"));
   EXPECT_EQ(NodeFor(pod), "b") << "other devices come first";
-  EXPECT_FALSE(engine_.snapshot().around().devices->IsExpired("x/c"));
+  EXPECT_FALSE(engine_.snapshot().context().devices->IsExpired("x/c"));
 }
 
 TEST_F(DynamicResourcesTest, FailedDevicesAreTriedLast) {
@@ -637,7 +637,7 @@ TEST_F(DynamicResourcesTest, FailedDevicesAreTriedLast) {
     CycleState state;
     EXPECT_TRUE(Assume(of, node, state).fits());
     const auto* assumed =
-        engine_.snapshot().around().devices->FindAssumed("x/" + of.claims.front().claim);
+        engine_.snapshot().context().devices->FindAssumed("x/" + of.claims.front().claim);
     const std::string device =
         assumed == nullptr ? "" : assumed->allocation.devices[0].device.str();
     engine_.Unreserve(framework_, of, node, state);
@@ -673,7 +673,7 @@ TEST_F(DynamicResourcesTest, AllocationStaysInDoubtUntilItIsWritten) {
   ASSERT_FALSE(PreBind(pod, second).writes.empty());  // the finalizer, which fails
   engine_.Unreserve(framework_, pod, "a", second);
   engine_.Forget(pod.Key());
-  const auto* assumed = engine_.snapshot().around().devices->FindAssumed("x/c");
+  const auto* assumed = engine_.snapshot().context().devices->FindAssumed("x/c");
   ASSERT_NE(assumed, nullptr);
   EXPECT_TRUE(assumed->doubtful);
 }
@@ -773,8 +773,8 @@ TEST(SearchBudgetTest, SearchesBecomeShortAfterTwoWithoutAnAnswer) {
 }
 
 TEST_F(DynamicResourcesTest, FailedDevicesAreGivenBack) {
-  engine_.ChangeContext([](ClusterContext& around) {
-    PutSlice(around, "a", 1,
+  engine_.ChangeContext([](ClusterContext& context) {
+    PutSlice(context, "a", 1,
              R"(, "bindsToNode": true, "bindingConditions": ["d.io/ready"],
                  "bindingFailureConditions": ["d.io/failed"])");
   });
@@ -832,11 +832,11 @@ TEST(DynamicResourcesWithoutEngineTest, SnapshotWithTablesIsEnough) {
   const Framework framework = Framework::Default();
   EXPECT_NE(framework.Schedule(Claiming("p", "c"), snapshot).node, nullptr)
       << "nothing is known of devices";
-  ClusterContext& around = snapshot.ChangeContext();
-  PutSlice(around, "b", 1);
-  around.device_classes.Set("d", Class());
-  around.device_claims.Set("x/c", ClaimOf("c"));
-  around.device_claims.Set("x/d", ClaimOf("d"));
+  ClusterContext& context = snapshot.ChangeContext();
+  PutSlice(context, "b", 1);
+  context.device_classes.Set("d", Class());
+  context.device_claims.Set("x/c", ClaimOf("c"));
+  context.device_claims.Set("x/d", ClaimOf("d"));
   const Decision decision = framework.Schedule(Claiming("p", "c"), snapshot);
   ASSERT_NE(decision.node, nullptr);
   EXPECT_EQ(decision.node->node->meta.name, "b");
@@ -849,9 +849,9 @@ TEST(DynamicResourcesWithoutEngineTest, SnapshotWithTablesIsEnough) {
 TEST_F(DynamicResourcesTest, NamedClaimKeepsAPodFromNodesWithAPlugin) {
   auto serving = std::make_shared<dra::DeviceClass>(*Class());
   serving->extended_resource_name = "example.com/d";
-  engine_.ChangeContext([&](ClusterContext& around) {
-    for (const char* node : {"a", "b"}) around.device_slices.Set(node, nullptr);
-    around.device_classes.Set("d", serving);
+  engine_.ChangeContext([&](ClusterContext& context) {
+    for (const char* node : {"a", "b"}) context.device_slices.Set(node, nullptr);
+    context.device_classes.Set("d", serving);
   });
   engine_.SetNode(std::make_shared<const cluster::Node>(NodeOf("a", {{"example.com/d", "1"}})));
   Pod pod = PodOf("p");
@@ -869,7 +869,7 @@ TEST_F(DynamicResourcesTest, NamedClaimKeepsAPodFromNodesWithAPlugin) {
 TEST_F(DynamicResourcesTest, WithoutThePluginNodesLackExtendedResources) {
   auto serving = std::make_shared<dra::DeviceClass>(*Class());
   serving->extended_resource_name = "example.com/d";
-  engine_.ChangeContext([&](ClusterContext& around) { around.device_classes.Set("d", serving); },
+  engine_.ChangeContext([&](ClusterContext& context) { context.device_classes.Set("d", serving); },
                         dra::kClassKind, "d");
   Pod pod = PodOf("p");
   pod.meta.uid = "p";

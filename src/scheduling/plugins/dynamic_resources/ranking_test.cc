@@ -28,7 +28,7 @@ std::shared_ptr<const T> Read(const Json& json, Status (*read)(JsonSource, T&)) 
 Json Text(const std::string& text) { return {{"string", text}}; }
 
 // One H100 as NVIDIA's driver publishes it, with some of its profiles.
-void PutGpu(ClusterContext& around, const std::string& node) {
+void PutGpu(ClusterContext& context, const std::string& node) {
   struct Kind {
     const char* profile;
     int slots;
@@ -63,7 +63,7 @@ void PutGpu(ClusterContext& around, const std::string& node) {
     JsonObject spec = {{"driver", "gpu.nvidia.com"}, {"nodeName", node}};
     spec["pool"] = {{"name", node}, {"generation", 1}, {"resourceSliceCount", 2}};
     spec[key] = content;
-    around.device_slices.Set(
+    context.device_slices.Set(
         name, Read<dra::ResourceSlice>({{"metadata", {{"name", name}}}, {"spec", spec}},
                                        dra::ReadResourceSlice));
   };
@@ -105,11 +105,11 @@ class DeviceRankingTest : public ::testing::Test {
       engine_.SetNode(std::make_shared<const cluster::Node>(
           NodeOf(name, {{"cpu", "32"}, {"memory", "128Gi"}})));
     }
-    engine_.ChangeContext([](ClusterContext& around) {
-      for (const char* name : {"a", "b"}) PutGpu(around, name);
+    engine_.ChangeContext([](ClusterContext& context) {
+      for (const char* name : {"a", "b"}) PutGpu(context, name);
       auto any = std::make_shared<dra::DeviceClass>();
       any->name = "d";
-      around.device_classes.Set("d", any);
+      context.device_classes.Set("d", any);
     });
   }
 
@@ -117,7 +117,7 @@ class DeviceRankingTest : public ::testing::Test {
                testing::Amounts requests = {}) {
     const auto claim = ClaimOf(name, profiles);
     engine_.ChangeContext(
-        [&](ClusterContext& around) { around.device_claims.Set(claim->Key(), claim); },
+        [&](ClusterContext& context) { context.device_claims.Set(claim->Key(), claim); },
         dra::kClaimKind, claim->Key());
     Pod pod = PodOf(name, requests);
     pod.meta.uid = name;
@@ -137,7 +137,7 @@ class DeviceRankingTest : public ::testing::Test {
     engine_.Assume(std::make_shared<const Pod>(pod), node);
     CycleState state;
     if (!engine_.Reserve(framework_, pod, node, state).fits()) return "";
-    const auto* assumed = engine_.snapshot().around().devices->FindAssumed("x/" + name);
+    const auto* assumed = engine_.snapshot().context().devices->FindAssumed("x/" + name);
     if (assumed == nullptr) return "";
     return node + "/" + assumed->allocation.devices.at(0).device.str();
   }

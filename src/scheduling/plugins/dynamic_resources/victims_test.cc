@@ -45,8 +45,8 @@ class VictimsTest : public ::testing::TestWithParam<uint64_t> {
   VictimsTest() {
     engine_.FollowDevices(std::make_shared<dra::DeviceIndex>(
         dra::Features::Of(37), std::make_shared<const dra::CelExpressions>()));
-    engine_.ChangeContext([](ClusterContext& around) {
-      around.device_classes.Set(
+    engine_.ChangeContext([](ClusterContext& context) {
+      context.device_classes.Set(
           "d", Read<dra::DeviceClass>({{"metadata", {{"name", "d"}}}}, dra::ReadDeviceClass));
     });
     const int nodes = 1 + Below(3);
@@ -68,8 +68,8 @@ class VictimsTest : public ::testing::TestWithParam<uint64_t> {
                           {"nodeName", name},
                           {"pool", {{"name", name}, {"generation", 1}, {"resourceSliceCount", 1}}},
                           {"devices", list}}}};
-    engine_.ChangeContext([&](ClusterContext& around) {
-      around.device_slices.Set(name, Read<dra::ResourceSlice>(slice, dra::ReadResourceSlice));
+    engine_.ChangeContext([&](ClusterContext& context) {
+      context.device_slices.Set(name, Read<dra::ResourceSlice>(slice, dra::ReadResourceSlice));
     });
     devices_[name] = devices;
   }
@@ -86,7 +86,7 @@ class VictimsTest : public ::testing::TestWithParam<uint64_t> {
   }
   void Put(const std::shared_ptr<const dra::ResourceClaim>& claim) {
     engine_.ChangeContext(
-        [&](ClusterContext& around) { around.device_claims.Set(claim->Key(), claim); },
+        [&](ClusterContext& context) { context.device_claims.Set(claim->Key(), claim); },
         dra::kClaimKind, claim->Key());
   }
   Pod MakePod(int cores, int priority, const std::string& claim) {
@@ -117,9 +117,9 @@ class VictimsTest : public ::testing::TestWithParam<uint64_t> {
   }
   void Store(const std::string& claim, const cluster::Pod& user) {
     const std::string key = "x/" + claim;
-    const ClusterContext& around = engine_.snapshot().around();
-    auto stored = std::make_shared<dra::ResourceClaim>(*around.device_claims.Find(key));
-    if (const auto* assumed = around.devices->FindAssumed(key)) {
+    const ClusterContext& context = engine_.snapshot().context();
+    auto stored = std::make_shared<dra::ResourceClaim>(*context.device_claims.Find(key));
+    if (const auto* assumed = context.devices->FindAssumed(key)) {
       stored->allocation = assumed->allocation;
     }
     stored->reserved_for.push_back({"", "pods", user.meta.name, user.meta.uid});

@@ -14,20 +14,20 @@ constexpr size_t kMaxUsers = 256;  // ResourceClaimReservedForMaxSize
 
 }  // namespace
 
-bool KnowsDevices(const cluster::ClusterContext& around) {
-  return around.devices != nullptr || !around.device_claims.rows().empty() ||
-         !around.device_slices.rows().empty();
+bool KnowsDevices(const cluster::ClusterContext& context) {
+  return context.devices != nullptr || !context.device_claims.rows().empty() ||
+         !context.device_slices.rows().empty();
 }
 
-dra::FindClass ClassesOf(const cluster::ClusterContext& around) {
-  return [&around](const std::string& name) { return around.device_classes.Share(name); };
+dra::FindClass ClassesOf(const cluster::ClusterContext& context) {
+  return [&context](const std::string& name) { return context.device_classes.Share(name); };
 }
 
 std::vector<std::string> ExtendedResourcesOf(const cluster::Pod& pod,
-                                             const cluster::ClusterContext& around) {
+                                             const cluster::ClusterContext& context) {
   if (!dra::AsksForExtendedResources(pod)) return {};
-  if (around.devices != nullptr) return around.devices->extended().ServedFor(pod);
-  return dra::ExtendedResources(around.device_classes).ServedFor(pod);
+  if (context.devices != nullptr) return context.devices->extended().ServedFor(pod);
+  return dra::ExtendedResources(context.device_classes).ServedFor(pod);
 }
 
 // A claim that the pod names itself may belong to any pod. Pods do not know the uid of their group.
@@ -49,18 +49,18 @@ bool IsLeftover(const dra::ResourceClaim& claim, const cluster::Pod& pod) {
                              [&](const auto& user) { return user.uid == pod.meta.uid; });
 }
 
-std::shared_ptr<const dra::ResourceClaim> FindExtendedClaim(const cluster::Pod& pod,
-                                                            const cluster::ClusterContext& around) {
-  if (auto claim = around.device_claims.Share(dra::ExtendedClaimKey(pod))) return claim;
+std::shared_ptr<const dra::ResourceClaim> FindExtendedClaim(
+    const cluster::Pod& pod, const cluster::ClusterContext& context) {
+  if (auto claim = context.device_claims.Share(dra::ExtendedClaimKey(pod))) return claim;
   if (pod.extended_claim.empty()) return nullptr;
-  return around.device_claims.Share(pod.meta.ns + "/" + pod.extended_claim);
+  return context.device_claims.Share(pod.meta.ns + "/" + pod.extended_claim);
 }
 
 namespace {
 
 // The devices of such a claim were chosen for a node that may no longer be the right one.
-Verdict VerdictOnLeftover(const cluster::Pod& pod, const cluster::ClusterContext& around) {
-  const auto claim = FindExtendedClaim(pod, around);
+Verdict VerdictOnLeftover(const cluster::Pod& pod, const cluster::ClusterContext& context) {
+  const auto claim = FindExtendedClaim(pod, context);
   if (claim == nullptr) return Verdict::Fits();
   if (IsLeftover(*claim, pod)) {
     return Verdict::Unresolvable(
@@ -77,10 +77,10 @@ Verdict VerdictOnLeftover(const cluster::Pod& pod, const cluster::ClusterContext
 }  // namespace
 
 std::variant<WantedClaims, Verdict> FindWantedClaims(const cluster::Pod& pod,
-                                                     const cluster::ClusterContext& around) {
+                                                     const cluster::ClusterContext& context) {
   WantedClaims wanted;
   for (const std::string& key : dra::SpecClaimKeysOf(pod)) {
-    const auto& claim = around.device_claims.Share(key);
+    const auto& claim = context.device_claims.Share(key);
     if (claim == nullptr) {
       return Verdict::Unresolvable(codes::kResourceClaimNotFound,
                                    fmt::format("resourceclaim \"{}\" not found", key));
@@ -107,9 +107,9 @@ std::variant<WantedClaims, Verdict> FindWantedClaims(const cluster::Pod& pod,
     }
     wanted.allocated.push_back(claim);
   }
-  wanted.extended = ExtendedResourcesOf(pod, around);
+  wanted.extended = ExtendedResourcesOf(pod, context);
   if (wanted.extended.empty()) return wanted;
-  wanted.leftover = VerdictOnLeftover(pod, around);
+  wanted.leftover = VerdictOnLeftover(pod, context);
   return wanted;
 }
 

@@ -33,14 +33,14 @@ struct WantedClaims {
 struct ServesExtendedResources {};
 
 // True if the context has the objects of resource.k8s.io.
-bool KnowsDevices(const cluster::ClusterContext& around);
+bool KnowsDevices(const cluster::ClusterContext& context);
 
 // Finds DeviceClasses by name. Refers to the context.
-dra::FindClass ClassesOf(const cluster::ClusterContext& around);
+dra::FindClass ClassesOf(const cluster::ClusterContext& context);
 
 // The extended resources of the pod that device classes serve.
 std::vector<std::string> ExtendedResourcesOf(const cluster::Pod& pod,
-                                             const cluster::ClusterContext& around);
+                                             const cluster::ClusterContext& context);
 // False if the pod's status names the claim for one of the pod's templates, but the claim was made
 // neither for the pod nor for its PodGroup.
 bool IsMadeFor(const dra::ResourceClaim& claim, const cluster::Pod& pod);
@@ -49,11 +49,11 @@ bool IsMadeFor(const dra::ResourceClaim& claim, const cluster::Pod& pod);
 bool IsLeftover(const dra::ResourceClaim& claim, const cluster::Pod& pod);
 // A claim that an earlier attempt created for extended resources of the pod. Null: there is none.
 std::shared_ptr<const dra::ResourceClaim> FindExtendedClaim(const cluster::Pod& pod,
-                                                            const cluster::ClusterContext& around);
+                                                            const cluster::ClusterContext& context);
 
 // Verdict: why no node can serve the pod now.
 std::variant<WantedClaims, Verdict> FindWantedClaims(const cluster::Pod& pod,
-                                                     const cluster::ClusterContext& around);
+                                                     const cluster::ClusterContext& context);
 
 // True if devices that were allocated can be used from the node.
 bool ReachDevices(const WantedClaims& wanted, const cluster::Node& node);

@@ -25,7 +25,7 @@ class ImageLocality final : public ScorePlugin {
   Recompute UpdateFeasible(const cluster::NodeInfo&, bool, CycleState&) const override {
     return Recompute::kNothing;
   }
-  bool HeedsImages() const override { return true; }
+  bool DependsOnImages() const override { return true; }
   // Returns 0 without PreScore.
   int64_t Score(const CycleState& state, const cluster::Pod& pod,
                 const cluster::NodeInfo& node) const override;

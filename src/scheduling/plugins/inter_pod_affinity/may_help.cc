@@ -80,7 +80,7 @@ bool InterPodAffinity::MayHelp(const ClusterEvent& event, const Pod& pod) const 
     case kNodeRemoved:
       return true;  // the node's pods no longer exclude it
     case kContext:
-      return event.around == "Namespace";
+      return event.context_kind == "Namespace";
   }
   return true;
 }

@@ -53,19 +53,19 @@ bool MatchesAll(const std::vector<TermMatcher>& terms, const Pod& other) {
 }
 
 std::vector<TermMatcher> MatchersOf(const std::vector<PodAffinityTerm>& terms, const Pod& pod,
-                                    const cluster::ClusterContext& around) {
+                                    const cluster::ClusterContext& context) {
   std::vector<TermMatcher> matchers;
   matchers.reserve(terms.size());
-  for (const PodAffinityTerm& term : terms) matchers.emplace_back(term, pod, around);
+  for (const PodAffinityTerm& term : terms) matchers.emplace_back(term, pod, context);
   return matchers;
 }
 
-Required RequiredOf(const Pod& pod, const cluster::ClusterContext& around) {
-  Required required{MatchersOf(pod.pod_affinity.required, pod, around),
-                    MatchersOf(pod.pod_anti_affinity.required, pod, around),
+Required RequiredOf(const Pod& pod, const cluster::ClusterContext& context) {
+  Required required{MatchersOf(pod.pod_affinity.required, pod, context),
+                    MatchersOf(pod.pod_anti_affinity.required, pod, context),
                     {},
                     false,
-                    NamespaceLabels(around, pod.meta.ns)};
+                    NamespaceLabels(context, pod.meta.ns)};
   for (const TermMatcher& term : required.near) {
     std::vector<std::string>& keys = required.near_keys;
     if (std::ranges::find(keys, term.key()) == keys.end()) keys.push_back(term.key());
@@ -106,11 +106,11 @@ bool IsNear(const FilterState& state, const cluster::Node& node) {
   return all || (state.counts->near.empty() && state.required->near_itself);
 }
 
-Preferred PreferredOf(const Pod& pod, const cluster::ClusterContext& around) {
-  Preferred preferred{{}, NamespaceLabels(around, pod.meta.ns)};
+Preferred PreferredOf(const Pod& pod, const cluster::ClusterContext& context) {
+  Preferred preferred{{}, NamespaceLabels(context, pod.meta.ns)};
   const auto add = [&](const std::vector<cluster::PreferredPodTerm>& terms, int64_t sign) {
     for (const cluster::PreferredPodTerm& term : terms) {
-      preferred.terms.push_back({TermMatcher(term.term, pod, around), sign * term.weight});
+      preferred.terms.push_back({TermMatcher(term.term, pod, context), sign * term.weight});
     }
   };
   add(pod.pod_affinity.preferred, 1);
@@ -148,7 +148,7 @@ void ForEachWeight(const Preferred& preferred, int64_t hard_weight, const Pod& p
 PreFilterPlugin::Outcome InterPodAffinity::PreFilter(const Pod& pod,
                                                      const cluster::ClusterSnapshot& snapshot,
                                                      CycleState& state) const {
-  Required required = RequiredOf(pod, snapshot.around());
+  Required required = RequiredOf(pod, snapshot.context());
   const bool nothing = RequiresNothing(required);
   Counts counts;
   for (size_t i = 0; i < snapshot.size(); ++i) {
@@ -202,7 +202,7 @@ bool InterPodAffinity::PreScore(const Pod& pod, const cluster::ClusterSnapshot& 
                                 CycleState& state) const {
   const bool prefers = HasPreferred(pod);
   if (options_.ignore_preferred_terms_of_existing_pods && !prefers) return false;
-  auto preferred = std::make_shared<const Preferred>(PreferredOf(pod, snapshot.around()));
+  auto preferred = std::make_shared<const Preferred>(PreferredOf(pod, snapshot.context()));
   DomainSums sums;
   for (size_t i = 0; i < snapshot.size(); ++i) {
     const NodeInfo& node = snapshot.node(i);

@@ -1,7 +1,7 @@
 // Index of required anti-affinity terms of many pods: finds out quickly whether any of them
 // excludes a given pod. Terms are indexed by a label that they require.
 //
-//   Repellers repellers(snapshot.around());
+//   Repellers repellers(snapshot.context());
 //   repellers.Add(db);            // its anti-affinity excludes pods of web
 //   repellers.Repel(*web);        // true
 #pragma once
@@ -18,7 +18,7 @@ namespace nos::scheduling {
 class Repellers {
  public:
   // The cluster context must outlive it.
-  explicit Repellers(const cluster::ClusterContext& around) : context_(around) {}
+  explicit Repellers(const cluster::ClusterContext& context) : context_(context) {}
 
   void Add(const std::shared_ptr<const cluster::Pod>& pod);
   bool Repel(const cluster::Pod& pod) const;

@@ -53,7 +53,7 @@ TEST(RepellersTest, RepelsPodsThatPluginRefuses) {
     auto ns = std::make_shared<cluster::Namespace>();
     ns->meta.labels = {{"team", "red"}};
     snapshot.ChangeContext().namespaces.Set("x", std::move(ns));
-    Repellers repellers(snapshot.around());
+    Repellers repellers(snapshot.context());
     for (const auto& pod : snapshot.node(0).pods) {
       repellers.Add(pod);
       repellers.Add(pod);

@@ -27,14 +27,14 @@ bool NamesNamespace(const PodAffinityTerm& term, const Pod& owner, std::string_v
 }  // namespace
 
 TermMatcher::TermMatcher(const PodAffinityTerm& term, const Pod& owner,
-                         const cluster::ClusterContext& around)
+                         const cluster::ClusterContext& context)
     : key_(term.topology_key), selector_(term.selector), namespaces_(term.namespaces) {
   if (!term.namespace_selector) {
     if (namespaces_.empty()) namespaces_.push_back(owner.meta.ns);
   } else if (IsEverything(*term.namespace_selector)) {
     every_namespace_ = true;
   } else {
-    for (const auto& [name, ns] : around.namespaces.rows()) {
+    for (const auto& [name, ns] : context.namespaces.rows()) {
       if (cluster::Matches(*term.namespace_selector, ns->meta.labels)) namespaces_.push_back(name);
     }
   }
@@ -46,17 +46,17 @@ bool TermMatcher::Matches(const Pod& other) const {
          Picks(selector_, other);
 }
 
-bool IsAttractedBy(const Pod& pod, const Pod& other, const cluster::ClusterContext& around) {
+bool IsAttractedBy(const Pod& pod, const Pod& other, const cluster::ClusterContext& context) {
   const auto& terms = pod.pod_affinity.required;
   return !terms.empty() && std::ranges::all_of(terms, [&](const PodAffinityTerm& term) {
-    return TermMatcher(term, pod, around).Matches(other);
+    return TermMatcher(term, pod, context).Matches(other);
   });
 }
 
-const cluster::StringMap& NamespaceLabels(const cluster::ClusterContext& around,
+const cluster::StringMap& NamespaceLabels(const cluster::ClusterContext& context,
                                           std::string_view ns) {
   static const cluster::StringMap kNone;
-  const cluster::Namespace* found = around.namespaces.Find(ns);
+  const cluster::Namespace* found = context.namespaces.Find(ns);
   return found == nullptr ? kNone : found->meta.labels;
 }
 

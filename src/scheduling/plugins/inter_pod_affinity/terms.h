@@ -15,7 +15,7 @@ namespace nos::scheduling {
 class TermMatcher {
  public:
   TermMatcher(const cluster::PodAffinityTerm& term, const cluster::Pod& owner,
-              const cluster::ClusterContext& around);
+              const cluster::ClusterContext& context);
 
   const std::string& key() const { return key_; }
   bool Matches(const cluster::Pod& other) const;
@@ -29,10 +29,10 @@ class TermMatcher {
 
 // True if `pod` has required affinity terms and `other` matches all of them.
 bool IsAttractedBy(const cluster::Pod& pod, const cluster::Pod& other,
-                   const cluster::ClusterContext& around);
+                   const cluster::ClusterContext& context);
 
 // Empty if the namespace is unknown.
-const cluster::StringMap& NamespaceLabels(const cluster::ClusterContext& around,
+const cluster::StringMap& NamespaceLabels(const cluster::ClusterContext& context,
                                           std::string_view ns);
 
 // True if the term of `owner` selects `pod`, whose namespace has these labels.

@@ -40,7 +40,7 @@ NodeResourcesBalancedAllocation::NodeResourcesBalancedAllocation(const BalanceOp
 bool NodeResourcesBalancedAllocation::PreScore(const cluster::Pod& pod,
                                                const cluster::ClusterSnapshot& snapshot, Nodes,
                                                CycleState& state) const {
-  const auto& asked = state.Set(Asked{scored_.AskedBy(pod), snapshot.around().devices}).amounts;
+  const auto& asked = state.Set(Asked{scored_.AskedBy(pod), snapshot.context().devices}).amounts;
   return std::ranges::any_of(asked, [](int64_t amount) { return amount != 0; });
 }
 

@@ -92,7 +92,7 @@ bool NodeResourcesFit::MayHelp(const ClusterEvent& event, const cluster::Pod& po
                   Mig::kIgnoreWholeGpus) &&
              (event.node_before == nullptr || HasMore(requests, *event.node_before, *event.node));
     case ClusterEvent::Kind::kContext:
-      return event.around == dra::kClassKind && dra::AsksForExtendedResources(pod);
+      return event.context_kind == dra::kClassKind && dra::AsksForExtendedResources(pod);
     default:
       return false;
   }
@@ -104,7 +104,7 @@ PreFilterPlugin::Outcome NodeResourcesFit::PreFilter(const cluster::Pod& pod,
                                                      const cluster::ClusterSnapshot& snapshot,
                                                      CycleState& state) const {
   Asked asked{RequestsThatCount(pod)};
-  const std::vector<std::string> served = ExtendedResourcesOf(pod, snapshot.around());
+  const std::vector<std::string> served = ExtendedResourcesOf(pod, snapshot.context());
   for (const std::string& name : served) {
     const cluster::ResourceId id = cluster::InternAskedResource(name);
     if (id != cluster::kUnknownResource) asked.by_class.push_back(id);
@@ -159,7 +159,7 @@ Verdict NodeResourcesFit::Filter(const CycleState& state, const cluster::Pod& po
 
 bool NodeResourcesFit::PreScore(const cluster::Pod& pod, const cluster::ClusterSnapshot& snapshot,
                                 Nodes, CycleState& state) const {
-  state.Set(AskedForScore{scored_.AskedBy(pod), snapshot.around().devices});
+  state.Set(AskedForScore{scored_.AskedBy(pod), snapshot.context().devices});
   return true;
 }
 

@@ -30,7 +30,7 @@ struct CsiVolume {
 using CsiVolumes = std::vector<CsiVolume>;  // sorted, without duplicates
 
 struct Asked {
-  std::shared_ptr<const ClusterContext> around;
+  std::shared_ptr<const ClusterContext> context;
   Verdict refusal;  // applies to all nodes
   CsiVolumes volumes;
   // By node name; only for the drivers of `volumes`.
@@ -52,22 +52,22 @@ int64_t CountOf(const CsiVolumes& volumes, std::string_view driver) {
 }
 
 // Without a driver: the claim does not count.
-CsiVolume CsiVolumeOf(const PersistentVolumeClaim& claim, const ClusterContext& around) {
+CsiVolume CsiVolumeOf(const PersistentVolumeClaim& claim, const ClusterContext& context) {
   if (!claim.volume_name.empty()) {
-    const auto* volume = around.volumes.Find(claim.volume_name);
+    const auto* volume = context.volumes.Find(claim.volume_name);
     if (volume != nullptr) return {volume->csi_driver, volume->csi_handle};
   }
-  const auto* storage = around.storage_classes.Find(cluster::ClassOf(claim));
+  const auto* storage = context.storage_classes.Find(cluster::ClassOf(claim));
   if (storage == nullptr) return {};
   return {storage->provisioner, {}, &claim};
 }
 
-Asked VolumesOf(const Pod& pod, std::shared_ptr<const ClusterContext> around) {
-  Asked asked{std::move(around), {}, {}, {}};
+Asked VolumesOf(const Pod& pod, std::shared_ptr<const ClusterContext> context) {
+  Asked asked{std::move(context), {}, {}, {}};
   for (const Volume& volume : pod.volumes) {
     if (!cluster::IsClaim(volume)) continue;
     const std::string name = cluster::ClaimName(pod, volume);
-    const auto* claim = asked.around->claims.Find(pod.meta.ns + "/" + name);
+    const auto* claim = asked.context->claims.Find(pod.meta.ns + "/" + name);
     if (claim == nullptr) {
       asked.refusal = Verdict::Unresolvable(
           codes::kClaimNotFound,
@@ -82,7 +82,7 @@ Asked VolumesOf(const Pod& pod, std::shared_ptr<const ClusterContext> around) {
                       pod.Key()));
       return asked;
     }
-    const CsiVolume found = CsiVolumeOf(*claim, *asked.around);
+    const CsiVolume found = CsiVolumeOf(*claim, *asked.context);
     if (!found.driver.empty()) asked.volumes.push_back(found);
   }
   SortUnique(asked.volumes);
@@ -90,7 +90,7 @@ Asked VolumesOf(const Pod& pod, std::shared_ptr<const ClusterContext> around) {
 }
 
 void AddAttachments(Asked& asked) {
-  for (const auto& [name, attachment] : asked.around->attachments.rows()) {
+  for (const auto& [name, attachment] : asked.context->attachments.rows()) {
     if (CountOf(asked.volumes, attachment->attacher) == 0) continue;
     asked.attachments[attachment->node].push_back(attachment.get());
   }
@@ -106,7 +106,7 @@ std::span<const VolumeAttachment* const> AttachmentsOf(const std::string& node,
 CsiVolumes AttachedTo(const std::string& node, const Asked& asked) {
   CsiVolumes attached;
   for (const VolumeAttachment* attachment : AttachmentsOf(node, asked)) {
-    const auto* volume = asked.around->volumes.Find(attachment->volume);
+    const auto* volume = asked.context->volumes.Find(attachment->volume);
     if (volume == nullptr || volume->csi_driver.empty()) continue;
     attached.push_back({attachment->attacher, volume->csi_handle});
   }
@@ -115,16 +115,17 @@ CsiVolumes AttachedTo(const std::string& node, const Asked& asked) {
 }
 
 // Volumes of pods on the node, of all drivers. Claims that do not exist are ignored.
-CsiVolumes HeldOn(const cluster::NodeInfo& node, const ClusterContext& around) {
+CsiVolumes HeldOn(const cluster::NodeInfo& node, const ClusterContext& context) {
   CsiVolumes held;
   for (const auto& pod : node.pods) {
     for (const Volume& volume : pod->volumes) {
       if (!cluster::IsClaim(volume)) continue;
-      const auto* claim = around.claims.Find(pod->meta.ns + "/" + cluster::ClaimName(*pod, volume));
+      const auto* claim =
+          context.claims.Find(pod->meta.ns + "/" + cluster::ClaimName(*pod, volume));
       const bool counts = claim != nullptr &&
                           (volume.kind == Volume::Kind::kClaim || cluster::IsMadeFor(*claim, *pod));
       if (!counts) continue;
-      const CsiVolume found = CsiVolumeOf(*claim, around);
+      const CsiVolume found = CsiVolumeOf(*claim, context);
       if (!found.driver.empty()) held.push_back(found);
     }
   }
@@ -181,10 +182,10 @@ PreFilterPlugin::Outcome NodeVolumeLimits::PreFilter(const Pod& pod,
                                                      const cluster::ClusterSnapshot& snapshot,
                                                      CycleState& state) const {
   Outcome outcome;
-  auto around = Concerns(pod) ? snapshot.ShareContext() : nullptr;
-  outcome.skip = around == nullptr;
+  auto context = Concerns(pod) ? snapshot.ShareContext() : nullptr;
+  outcome.skip = context == nullptr;
   if (outcome.skip) return outcome;
-  Asked asked = VolumesOf(pod, std::move(around));
+  Asked asked = VolumesOf(pod, std::move(context));
   outcome.skip = asked.refusal.fits() && asked.volumes.empty();
   if (!outcome.skip) AddAttachments(asked);
   state.Set(std::move(asked));
@@ -197,13 +198,13 @@ Verdict NodeVolumeLimits::Filter(const CycleState& state, const Pod&,
   if (asked == nullptr) return Verdict::Fits();
   if (!asked->refusal.fits()) return asked->refusal;
   const std::string& name = node.node->meta.name;
-  const CsiNode* limits = asked->around->csi_nodes.Find(name);
+  const CsiNode* limits = asked->context->csi_nodes.Find(name);
   if (limits == nullptr) return Verdict::Fits();
   std::optional<There> there;
   for (const CsiNode::Driver& driver : limits->drivers) {
     if (!driver.count || CountOf(asked->volumes, driver.name) == 0) continue;
     if (!there && FitsAnyway(node, *asked, *driver.count)) continue;
-    if (!there) there = There{HeldOn(node, *asked->around), AttachedTo(name, *asked)};
+    if (!there) there = There{HeldOn(node, *asked->context), AttachedTo(name, *asked)};
     if (!Fits(driver.name, *driver.count, *asked, *there)) {
       return Verdict::Unschedulable(codes::kTooManyVolumes, "node(s) exceed max volume count");
     }
@@ -220,18 +221,18 @@ bool NodeVolumeLimits::MayHelp(const ClusterEvent& event, const Pod& pod) const 
   }
   if (event.kind != kContext) return false;
   const bool has_objects = event.context_before.has_value() || event.context_after.has_value();
-  if (event.around == "CSINode") {
+  if (event.context_kind == "CSINode") {
     const auto* before = event.ContextBefore<CsiNode>();
     const auto* after = event.ContextAfter<CsiNode>();
     return before == nullptr || after == nullptr || Grew(*before, *after);
   }
-  if (event.around == "PersistentVolumeClaim") {
+  if (event.context_kind == "PersistentVolumeClaim") {
     const auto* after = event.ContextAfter<PersistentVolumeClaim>();
     if (!has_objects) return true;
     return event.ContextBefore<PersistentVolumeClaim>() == nullptr && after != nullptr &&
            cluster::UsesClaim(pod, *after);
   }
-  if (event.around == "VolumeAttachment") {
+  if (event.context_kind == "VolumeAttachment") {
     return event.ContextAfter<cluster::VolumeAttachment>() == nullptr && cluster::UsesClaims(pod);
   }
   return false;

@@ -64,13 +64,13 @@ std::vector<SpreadConstraint> OwnConstraintsOf(const Pod& pod, std::string_view 
 
 std::vector<SpreadConstraint> ConstraintsOf(const Pod& pod, std::string_view action,
                                             std::span<const TopologySpreadConstraint> defaults,
-                                            const cluster::ClusterContext& around) {
+                                            const cluster::ClusterContext& context) {
   if (!pod.spread.empty()) return OwnConstraintsOf(pod, action);
   std::vector<SpreadConstraint> constraints;
   std::optional<LabelSelector> selector;
   for (const TopologySpreadConstraint& from : defaults) {
     if (from.when_unsatisfiable != action) continue;
-    if (!selector) selector = DefaultSelector(pod, around);
+    if (!selector) selector = DefaultSelector(pod, context);
     if (IsEmpty(*selector)) return {};
     constraints.push_back(Compile(from, selector, pod));
   }

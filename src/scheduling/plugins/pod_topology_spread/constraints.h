@@ -31,7 +31,7 @@ struct SpreadConstraint {
 std::vector<SpreadConstraint> ConstraintsOf(
     const cluster::Pod& pod, std::string_view action,
     std::span<const cluster::TopologySpreadConstraint> defaults,
-    const cluster::ClusterContext& around);
+    const cluster::ClusterContext& context);
 // Only the pod's own constraints.
 std::vector<SpreadConstraint> OwnConstraintsOf(const cluster::Pod& pod, std::string_view action);
 

@@ -11,9 +11,9 @@ using cluster::LabelSelector;
 using cluster::Pod;
 using cluster::PodOwner;
 
-void AddServices(const Pod& pod, const cluster::ClusterContext& around, LabelSelector& to) {
+void AddServices(const Pod& pod, const cluster::ClusterContext& context, LabelSelector& to) {
   const std::string prefix = pod.meta.ns + "/";
-  const auto& services = around.services.rows();
+  const auto& services = context.services.rows();
   for (auto it = services.lower_bound(prefix);
        it != services.end() && it->first.starts_with(prefix); ++it) {
     const std::optional<LabelSelector>& selector = it->second->selector;
@@ -23,25 +23,25 @@ void AddServices(const Pod& pod, const cluster::ClusterContext& around, LabelSel
   }
 }
 
-const PodOwner* ControllerOf(const Pod& pod, const cluster::ClusterContext& around) {
+const PodOwner* ControllerOf(const Pod& pod, const cluster::ClusterContext& context) {
   const auto owner = std::ranges::find_if(pod.meta.owners, &cluster::OwnerReference::controller);
   if (owner == pod.meta.owners.end()) return nullptr;
   const std::string key = pod.meta.ns + "/" + owner->name;
   const auto is = [&](std::string_view version, std::string_view kind) {
     return owner->api_version == version && owner->kind == kind;
   };
-  if (is("v1", "ReplicationController")) return around.replication_controllers.Find(key);
-  if (is("apps/v1", "ReplicaSet")) return around.replica_sets.Find(key);
-  if (is("apps/v1", "StatefulSet")) return around.stateful_sets.Find(key);
+  if (is("v1", "ReplicationController")) return context.replication_controllers.Find(key);
+  if (is("apps/v1", "ReplicaSet")) return context.replica_sets.Find(key);
+  if (is("apps/v1", "StatefulSet")) return context.stateful_sets.Find(key);
   return nullptr;
 }
 
 }  // namespace
 
-LabelSelector DefaultSelector(const Pod& pod, const cluster::ClusterContext& around) {
+LabelSelector DefaultSelector(const Pod& pod, const cluster::ClusterContext& context) {
   LabelSelector all;
-  AddServices(pod, around, all);
-  const PodOwner* controller = ControllerOf(pod, around);
+  AddServices(pod, context, all);
+  const PodOwner* controller = ControllerOf(pod, context);
   if (controller == nullptr || !controller->selector) return all;
   for (const auto& [key, value] : controller->selector->match_labels) {
     // Added as an expression, so that it may contradict a Service's selector.

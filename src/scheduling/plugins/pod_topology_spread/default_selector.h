@@ -8,6 +8,6 @@ namespace nos::scheduling {
 // Combines the selectors of all Services that select the pod and of the ReplicationController,
 // ReplicaSet or StatefulSet that controls it. Empty: there are none.
 cluster::LabelSelector DefaultSelector(const cluster::Pod& pod,
-                                       const cluster::ClusterContext& around);
+                                       const cluster::ClusterContext& context);
 
 }  // namespace nos::scheduling

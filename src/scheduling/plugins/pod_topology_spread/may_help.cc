@@ -78,7 +78,7 @@ bool PodTopologySpread::MayHelp(const ClusterEvent& event, const Pod& pod) const
     case kNodeRemoved:
       return HasAllHardKeys(constraints, *event.node_before);
     case kContext:
-      return pod.spread.empty() && SelectsPods(event.around);
+      return pod.spread.empty() && SelectsPods(event.context_kind);
   }
   return true;
 }

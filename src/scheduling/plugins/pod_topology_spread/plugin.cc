@@ -89,7 +89,7 @@ PreFilterPlugin::Outcome PodTopologySpread::PreFilter(const Pod& pod,
   outcome.skip = true;
   if (!Concerns(pod)) return outcome;
   auto constraints = std::make_shared<const std::vector<SpreadConstraint>>(
-      ConstraintsOf(pod, kDoNotSchedule, defaults_, snapshot.around()));
+      ConstraintsOf(pod, kDoNotSchedule, defaults_, snapshot.context()));
   if (constraints->empty()) return outcome;
   std::vector<SpreadCounts> counts(constraints->size());
   for (size_t i = 0; i < snapshot.size(); ++i) {

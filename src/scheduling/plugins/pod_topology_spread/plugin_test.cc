@@ -236,20 +236,20 @@ TEST(PodTopologySpreadTest, AppliesDefaultsToPodsSelectedByServiceOrOwner) {
 
 TEST(PodTopologySpreadTest, CombinesSelectorsOfOwnersAndServices) {
   ClusterSnapshot snapshot;
-  auto& around = snapshot.ChangeContext();
+  auto& context = snapshot.ChangeContext();
   const auto owner = [](StringMap selector) {
     return std::make_shared<cluster::PodOwner>(OwnerOf("o", std::move(selector)));
   };
-  around.services.Set("x/s", owner({{"foo", ""}}));
-  around.replica_sets.Set("x/o", owner({{"hash", "1"}}));
-  around.stateful_sets.Set("x/o", owner({{"set", "1"}}));
-  around.replication_controllers.Set("x/o", owner({{"rc", "1"}}));
+  context.services.Set("x/s", owner({{"foo", ""}}));
+  context.replica_sets.Set("x/o", owner({{"hash", "1"}}));
+  context.stateful_sets.Set("x/o", owner({{"set", "1"}}));
+  context.replication_controllers.Set("x/o", owner({{"rc", "1"}}));
   const std::vector<TopologySpreadConstraint> defaults{Soft(1, kHost, {})};
   const auto counts = [&](std::string version, std::string kind, StringMap labels,
                           bool controller = true) {
     Pod pod = Spread({});
     pod.meta.owners = {{std::move(version), std::move(kind), "o", "", controller}};
-    const auto constraints = ConstraintsOf(pod, kScheduleAnyway, defaults, around);
+    const auto constraints = ConstraintsOf(pod, kScheduleAnyway, defaults, context);
     Pod other = Spread({}, std::move(labels));
     return constraints.size() == 1 && Counts(constraints[0], "x", other);
   };

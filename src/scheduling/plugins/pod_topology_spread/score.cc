@@ -99,7 +99,7 @@ bool SetWeights(const Spreading& spreading, Tallies& to) {
 
 bool PodTopologySpread::PreScore(const Pod& pod, const cluster::ClusterSnapshot& snapshot,
                                  Nodes feasible, CycleState& state) const {
-  Spreading spreading{ConstraintsOf(pod, kScheduleAnyway, defaults_, snapshot.around()),
+  Spreading spreading{ConstraintsOf(pod, kScheduleAnyway, defaults_, snapshot.context()),
                       !pod.spread.empty() || !system_defaults_};
   if (spreading.constraints.empty()) return false;
   Tallies tallies{std::vector<Tally>(spreading.constraints.size())};

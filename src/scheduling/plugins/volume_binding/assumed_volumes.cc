@@ -21,14 +21,14 @@ std::string KeyOf(const PersistentVolumeClaim& claim) {
   return claim.meta.ns + "/" + claim.meta.name;
 }
 
-const auto& TableOf(const ClusterContext& around, const PersistentVolume&) {
-  return around.volumes;
+const auto& TableOf(const ClusterContext& context, const PersistentVolume&) {
+  return context.volumes;
 }
-auto& TableOf(ClusterContext& around, const PersistentVolume&) { return around.volumes; }
-const auto& TableOf(const ClusterContext& around, const PersistentVolumeClaim&) {
-  return around.claims;
+auto& TableOf(ClusterContext& context, const PersistentVolume&) { return context.volumes; }
+const auto& TableOf(const ClusterContext& context, const PersistentVolumeClaim&) {
+  return context.claims;
 }
-auto& TableOf(ClusterContext& around, const PersistentVolumeClaim&) { return around.claims; }
+auto& TableOf(ClusterContext& context, const PersistentVolumeClaim&) { return context.claims; }
 
 template <typename T>
 void Put(const std::shared_ptr<const T>& object, ClusterSnapshot& snapshot) {
@@ -37,7 +37,7 @@ void Put(const std::shared_ptr<const T>& object, ClusterSnapshot& snapshot) {
 
 template <typename T>
 const T* Current(const T& object, const ClusterSnapshot& snapshot) {
-  return TableOf(snapshot.around(), object).Find(KeyOf(object));
+  return TableOf(snapshot.context(), object).Find(KeyOf(object));
 }
 
 template <typename T>
@@ -198,7 +198,7 @@ Finding CheckProvision(const AssumedVolumes::Change<PersistentVolumeClaim>& prov
     return Failed(fmt::format("provisioning failed for PVC \"{}\"", claim->meta.name));
   }
   if (!claim->volume_name.empty()) {
-    const PersistentVolume* volume = snapshot.around().volumes.Find(claim->volume_name);
+    const PersistentVolume* volume = snapshot.context().volumes.Find(claim->volume_name);
     if (volume == nullptr) {
       return claim->phase == "Lost" ? CheckClaim(*claim) : Waits(*claim);  // the watch may be late
     }

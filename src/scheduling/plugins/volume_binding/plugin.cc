@@ -40,27 +40,27 @@ std::optional<int64_t> LimitOf(const CsiStorageCapacity& capacity) {
 
 bool MayHelpContext(const ClusterEvent& event, const Pod& pod) {
   const bool has_objects = event.context_before.has_value() || event.context_after.has_value();
-  if (event.around == "PersistentVolumeClaim") {
+  if (event.context_kind == "PersistentVolumeClaim") {
     const auto* after = event.ContextAfter<PersistentVolumeClaim>();
     return !has_objects || (after != nullptr && cluster::UsesClaim(pod, *after));
   }
-  if (event.around == "PersistentVolume") {
+  if (event.context_kind == "PersistentVolume") {
     return !has_objects || event.ContextAfter<PersistentVolume>() != nullptr;
   }
-  if (event.around == "StorageClass") {
+  if (event.context_kind == "StorageClass") {
     const auto* before = event.ContextBefore<StorageClass>();
     const auto* after = event.ContextAfter<StorageClass>();
     if (!has_objects || before == nullptr) return true;
     return after != nullptr && !SameTopologies(*before, *after);
   }
-  if (event.around == "CSIDriver") {
+  if (event.context_kind == "CSIDriver") {
     const auto* before = event.ContextBefore<CsiDriver>();
     const auto* after = event.ContextAfter<CsiDriver>();
     if (!has_objects) return true;
     return before != nullptr && before->tracks_capacity &&
            (after == nullptr || !after->tracks_capacity);
   }
-  if (event.around == "CSIStorageCapacity") {
+  if (event.context_kind == "CSIStorageCapacity") {
     const auto* before = event.ContextBefore<CsiStorageCapacity>();
     const auto* after = event.ContextAfter<CsiStorageCapacity>();
     if (!has_objects || before == nullptr) return true;
@@ -75,10 +75,10 @@ PreFilterPlugin::Outcome VolumeBinding::PreFilter(const Pod& pod,
                                                   const cluster::ClusterSnapshot& snapshot,
                                                   CycleState& state) const {
   Outcome outcome;
-  const auto around = Concerns(pod) ? snapshot.ShareContext() : nullptr;
-  outcome.skip = around == nullptr;
+  const auto context = Concerns(pod) ? snapshot.ShareContext() : nullptr;
+  outcome.skip = context == nullptr;
   if (outcome.skip) return outcome;
-  auto found = FindWantedVolumes(pod, *around);
+  auto found = FindWantedVolumes(pod, *context);
   if (auto* verdict = std::get_if<Verdict>(&found)) {
     outcome.verdict = std::move(*verdict);
     return outcome;
@@ -111,7 +111,7 @@ Verdict VolumeBinding::Reserve(const Pod& pod, std::string_view node,
                                cluster::ClusterSnapshot& snapshot, CycleState& state) const {
   if (state.Get<AssumedVolumes>() != nullptr) state.Set(AssumedVolumes());
   if (!Concerns(pod) || snapshot.ShareContext() == nullptr) return Verdict::Fits();
-  const auto found = FindWantedVolumes(pod, snapshot.around());
+  const auto found = FindWantedVolumes(pod, snapshot.context());
   if (const auto* verdict = std::get_if<Verdict>(&found)) return *verdict;
   const cluster::NodeInfo* info = snapshot.Find(node);
   if (info == nullptr) {

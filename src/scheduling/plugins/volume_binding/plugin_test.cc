@@ -77,8 +77,8 @@ class BindingTest : public ::testing::Test {
     EXPECT_EQ(progress.kind, Kind::kWaits) << progress.message;
     EXPECT_TRUE(progress.writes.empty());
   }
-  PersistentVolume Volume() { return *snapshot_.around().volumes.Find("pv"); }
-  PersistentVolumeClaim Claim() { return *snapshot_.around().claims.Find("x/c"); }
+  PersistentVolume Volume() { return *snapshot_.context().volumes.Find("pv"); }
+  PersistentVolumeClaim Claim() { return *snapshot_.context().claims.Find("x/c"); }
   // Puts an object as the watch would show it.
   template <typename T>
   void Arrives(T object, const std::string& version = "2") {
@@ -172,13 +172,13 @@ TEST_F(BindingTest, ReservedVolumeIsNotGivenToNextPod) {
   CycleState others, thirds;
   Reserve();
   ASSERT_TRUE(plugin_.Reserve(other, "n", snapshot_, others).fits());
-  EXPECT_EQ(snapshot_.around().volumes.Find("pv2")->claim_name, "d");
+  EXPECT_EQ(snapshot_.context().volumes.Find("pv2")->claim_name, "d");
   Put(snapshot_, ClaimOf("e", "local"));
   EXPECT_EQ(plugin_.Reserve(third, "n", snapshot_, thirds).code, "NoVolumeToBind");
   Unreserve();
   Unreserve();
   EXPECT_EQ(Volume().claim_name, "");
-  EXPECT_EQ(snapshot_.around().volumes.Find("pv2")->claim_name, "d") << "reserved by another pod";
+  EXPECT_EQ(snapshot_.context().volumes.Find("pv2")->claim_name, "d") << "reserved by another pod";
   EXPECT_TRUE(plugin_.Reserve(third, "n", snapshot_, thirds).fits());
   Unreserve();
   EXPECT_EQ(Volume().claim_name, "e") << "not reserved by this pod any more";
@@ -413,14 +413,14 @@ TEST(VolumeBindingTest, HintsReportHelpfulEvents) {
   EXPECT_FALSE(helps(left));
   left.pod_before = std::make_shared<const Pod>(WithClaims(PodOf("q"), {"any"}));
   EXPECT_TRUE(helps(left));
-  for (const char* around : {"PersistentVolumeClaim", "PersistentVolume", "StorageClass",
-                             "CSIDriver", "CSIStorageCapacity"}) {
+  for (const char* context : {"PersistentVolumeClaim", "PersistentVolume", "StorageClass",
+                              "CSIDriver", "CSIStorageCapacity"}) {
     ClusterEvent without_objects{ClusterEvent::Kind::kContext};
-    without_objects.around = around;
-    EXPECT_TRUE(helps(without_objects)) << around;
+    without_objects.context_kind = context;
+    EXPECT_TRUE(helps(without_objects)) << context;
   }
   ClusterEvent of_another_kind{ClusterEvent::Kind::kContext};
-  of_another_kind.around = "CSINode";
+  of_another_kind.context_kind = "CSINode";
   EXPECT_FALSE(helps(of_another_kind));
 }
 

@@ -54,9 +54,10 @@ Verdict CheckClaim(const Pod& pod, const Volume& volume, const std::string& name
   return Verdict::Fits();
 }
 
-void AddBound(const PersistentVolumeClaim& claim, const ClusterContext& around, WantedVolumes& to) {
+void AddBound(const PersistentVolumeClaim& claim, const ClusterContext& context,
+              WantedVolumes& to) {
   if (to.bound_missing) return;
-  auto volume = around.volumes.Share(claim.volume_name);
+  auto volume = context.volumes.Share(claim.volume_name);
   to.bound_missing = volume == nullptr;
   if (volume != nullptr) to.bound.push_back(std::move(volume));
 }
@@ -86,11 +87,11 @@ const SelectorRequirement* FirstIn(const PersistentVolume& volume) {
 }
 
 // True if some volume matches, whether it is free or not.
-bool AddCandidates(const ClusterContext& around, WantedVolume& to) {
+bool AddCandidates(const ClusterContext& context, WantedVolume& to) {
   const PersistentVolumeClaim& claim = *to.claim;
   const std::string& storage = cluster::ClassOf(claim);
   bool contested = false;
-  for (const auto& [name, volume] : around.volumes.rows()) {
+  for (const auto& [name, volume] : context.volumes.rows()) {
     const bool free = volume->claim_name.empty();
     const bool ours = !free && cluster::IsFor(*volume, claim);
     if (!ours && volume->phase != "Available") continue;
@@ -117,12 +118,12 @@ bool IsEnough(const CsiStorageCapacity& capacity, const PersistentVolumeClaim& c
   return most && most->Value() >= claim.storage.Value();
 }
 
-void AddCapacities(const ClusterContext& around, WantedVolume& to) {
-  const auto* driver = around.csi_drivers.Find(to.storage->provisioner);
+void AddCapacities(const ClusterContext& context, WantedVolume& to) {
+  const auto* driver = context.csi_drivers.Find(to.storage->provisioner);
   to.tracks_capacity =
       driver != nullptr && driver->tracks_capacity && to.claim->storage > Quantity();
   if (!to.tracks_capacity) return;
-  for (const auto& [name, capacity] : around.csi_capacities.rows()) {
+  for (const auto& [name, capacity] : context.csi_capacities.rows()) {
     const auto& topology = capacity->node_topology;
     if (capacity->storage_class != to.storage->meta.name || !topology) continue;
     if (!IsEnough(*capacity, *to.claim)) continue;
@@ -140,7 +141,7 @@ void AddCapacities(const ClusterContext& around, WantedVolume& to) {
 }
 
 void AddDelayed(std::shared_ptr<const PersistentVolumeClaim> claim,
-                std::shared_ptr<const cluster::StorageClass> storage, const ClusterContext& around,
+                std::shared_ptr<const cluster::StorageClass> storage, const ClusterContext& context,
                 WantedVolumes& to) {
   WantedVolume& wanted = to.delayed.emplace_back();
   wanted.claim = std::move(claim);
@@ -150,11 +151,11 @@ void AddDelayed(std::shared_ptr<const PersistentVolumeClaim> claim,
   if (selected != annotations.end()) {
     wanted.selected_node = selected->second;
   } else {
-    to.contested |= AddCandidates(around, wanted);
+    to.contested |= AddCandidates(context, wanted);
   }
   const std::string& provisioner = wanted.storage->provisioner;
   wanted.provisionable = !provisioner.empty() && provisioner != "kubernetes.io/no-provisioner";
-  if (wanted.provisionable) AddCapacities(around, wanted);
+  if (wanted.provisionable) AddCapacities(context, wanted);
 }
 
 bool AllowsNode(const cluster::StorageClass& storage, const StringMap& labels) {
@@ -228,26 +229,26 @@ void Refuse(const char* code, const char* message, Verdict& to) {
 }  // namespace
 
 std::variant<WantedVolumes, Verdict> FindWantedVolumes(const Pod& pod,
-                                                       const ClusterContext& around) {
+                                                       const ClusterContext& context) {
   WantedVolumes wanted;
   bool immediate = false;
   for (const Volume& volume : pod.volumes) {
     if (!cluster::IsClaim(volume)) continue;
     const std::string name = cluster::ClaimName(pod, volume);
-    auto claim = around.claims.Share(pod.meta.ns + "/" + name);
+    auto claim = context.claims.Share(pod.meta.ns + "/" + name);
     Verdict verdict = CheckClaim(pod, volume, name, claim.get());
     if (!verdict.fits()) return verdict;
     if (cluster::IsBound(*claim)) {
-      AddBound(*claim, around, wanted);
+      AddBound(*claim, context, wanted);
       continue;
     }
-    auto storage = around.storage_classes.Share(cluster::ClassOf(*claim));
+    auto storage = context.storage_classes.Share(cluster::ClassOf(*claim));
     const bool waits = storage != nullptr && storage->waits_for_consumer;
     if (waits && claim->volume_name.empty()) {
       const auto same = [&](const WantedVolume& other) { return other.claim == claim; };
       // Two volumes of the pod use one claim.
       if (std::ranges::any_of(wanted.delayed, same)) continue;
-      AddDelayed(std::move(claim), std::move(storage), around, wanted);
+      AddDelayed(std::move(claim), std::move(storage), context, wanted);
     } else {
       immediate = true;
     }

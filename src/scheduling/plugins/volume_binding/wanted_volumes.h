@@ -46,7 +46,7 @@ struct WantedVolumes {
 
 // Returns the requirements, or why the pod fits no node. REQUIRES: the pod uses claims.
 std::variant<WantedVolumes, Verdict> FindWantedVolumes(const cluster::Pod& pod,
-                                                       const cluster::ClusterContext& around);
+                                                       const cluster::ClusterContext& context);
 
 // Volumes for the claims in `delayed` on one node.
 struct VolumeChoice {

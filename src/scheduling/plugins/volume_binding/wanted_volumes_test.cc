@@ -44,7 +44,7 @@ std::string Text(const std::map<std::string, std::string>& got) {
 
 // The verdict's message, or the volume of each claim: "c=pv d=new".
 std::string On(const std::string& zone, const ClusterSnapshot& snapshot, const Pod& pod) {
-  const auto found = FindWantedVolumes(pod, snapshot.around());
+  const auto found = FindWantedVolumes(pod, snapshot.context());
   if (const auto* verdict = std::get_if<Verdict>(&found)) {
     EXPECT_EQ(verdict->kind, Verdict::Kind::kUnresolvable);
     return verdict->message;
@@ -270,14 +270,14 @@ std::string Naive(const std::string& zone, const ClusterSnapshot& snapshot, cons
   std::vector<const PersistentVolumeClaim*> claims;
   claims.reserve(pod.volumes.size());
   for (const auto& volume : pod.volumes) {
-    claims.push_back(snapshot.around().claims.Find("x/" + volume.source));
+    claims.push_back(snapshot.context().claims.Find("x/" + volume.source));
   }
   std::ranges::stable_sort(claims, {}, [](const auto* claim) { return claim->storage; });
   std::set<const PersistentVolume*> taken;
   std::map<std::string, std::string> got;
   for (const auto* claim : claims) {
     const PersistentVolume* best = nullptr;
-    for (const auto& [name, volume] : snapshot.around().volumes.rows()) {
+    for (const auto& [name, volume] : snapshot.context().volumes.rows()) {
       if (volume->storage < claim->storage || volume->storage_class != claim->storage_class ||
           taken.contains(volume.get()) || !cluster::Reaches({{"zone", zone}}, *volume)) {
         continue;

@@ -75,10 +75,10 @@ PreFilterPlugin::Outcome VolumeRestrictions::PreFilter(const Pod& pod,
                                                        const cluster::ClusterSnapshot& snapshot,
                                                        CycleState& state) const {
   Exclusive exclusive;
-  const auto around = snapshot.ShareContext();
+  const auto context = snapshot.ShareContext();
   for (const Volume& volume : pod.volumes) {
-    if (volume.kind != kClaim || around == nullptr) continue;
-    const auto* claim = around->claims.Find(pod.meta.ns + "/" + volume.source);
+    if (volume.kind != kClaim || context == nullptr) continue;
+    const auto* claim = context->claims.Find(pod.meta.ns + "/" + volume.source);
     if (claim == nullptr) {
       return {Verdict::Unresolvable(
           codes::kClaimNotFound,
@@ -133,7 +133,7 @@ bool VolumeRestrictions::MayHelp(const ClusterEvent& event, const Pod& pod) cons
              return v.kind == kClaim && UsesOf({v.source}, *left) > 0;
            });
   }
-  if (event.kind != kContext || event.around != "PersistentVolumeClaim") return false;
+  if (event.kind != kContext || event.context_kind != "PersistentVolumeClaim") return false;
   const auto* before = event.ContextBefore<cluster::PersistentVolumeClaim>();
   const auto* after = event.ContextAfter<cluster::PersistentVolumeClaim>();
   if (before != nullptr) return false;  // access modes are immutable

@@ -180,9 +180,9 @@ TEST(VolumeRestrictionsTest, HintsReportHelpfulEvents) {
   EXPECT_FALSE(claim("c", true));
   EXPECT_FALSE(claim("other", false));
   ClusterEvent without_objects{ClusterEvent::Kind::kContext};
-  without_objects.around = "PersistentVolumeClaim";
+  without_objects.context_kind = "PersistentVolumeClaim";
   EXPECT_TRUE(plugin.MayHelp(without_objects, pod));
-  without_objects.around = "Namespace";
+  without_objects.context_kind = "Namespace";
   EXPECT_FALSE(plugin.MayHelp(without_objects, pod));
   EXPECT_TRUE(plugin.MayHelp({ClusterEvent::Kind::kNodeAdded}, pod));
   EXPECT_FALSE(plugin.MayHelp({ClusterEvent::Kind::kNodeChanged}, pod));

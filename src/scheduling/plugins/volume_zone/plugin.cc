@@ -67,13 +67,13 @@ std::vector<Zones> ZonesOf(const cluster::PersistentVolume& volume) {
 
 // Fits if the claim's volume is chosen later, together with the node (WaitForFirstConsumer).
 Verdict CheckUnbound(const cluster::PersistentVolumeClaim& claim,
-                     const cluster::ClusterContext& around) {
+                     const cluster::ClusterContext& context) {
   const std::string& name = cluster::ClassOf(claim);
   if (name.empty()) {
     return Verdict::Unresolvable(codes::kClaimUnbound,
                                  "PersistentVolumeClaim had no pv name and storageClass name");
   }
-  const auto* storage = around.storage_classes.Find(name);
+  const auto* storage = context.storage_classes.Find(name);
   if (storage == nullptr) {
     return Verdict::Unresolvable(codes::kStorageClassNotFound,
                                  fmt::format("storageclass.storage.k8s.io \"{}\" not found", name));
@@ -83,17 +83,17 @@ Verdict CheckUnbound(const cluster::PersistentVolumeClaim& claim,
 }
 
 Verdict AddZonesOfClaim(const std::string& ns, const std::string& name,
-                        const cluster::ClusterContext& around, std::vector<Zones>& zones) {
+                        const cluster::ClusterContext& context, std::vector<Zones>& zones) {
   if (name.empty()) {
     return Verdict::Unresolvable(codes::kClaimNotFound, "PersistentVolumeClaim had no name");
   }
-  const auto* claim = around.claims.Find(ns + "/" + name);
+  const auto* claim = context.claims.Find(ns + "/" + name);
   if (claim == nullptr) {
     return Verdict::Unresolvable(codes::kClaimNotFound,
                                  fmt::format("persistentvolumeclaim \"{}\" not found", name));
   }
-  if (claim->volume_name.empty()) return CheckUnbound(*claim, around);
-  const auto* volume = around.volumes.Find(claim->volume_name);
+  if (claim->volume_name.empty()) return CheckUnbound(*claim, context);
+  const auto* volume = context.volumes.Find(claim->volume_name);
   if (volume == nullptr) {
     return Verdict::Unresolvable(
         codes::kVolumeNotFound,
@@ -120,10 +120,10 @@ PreFilterPlugin::Outcome VolumeZone::PreFilter(const cluster::Pod& pod,
                                                const cluster::ClusterSnapshot& snapshot,
                                                CycleState& state) const {
   AllZones all;
-  const auto around = snapshot.ShareContext();
+  const auto context = snapshot.ShareContext();
   for (const Volume& volume : pod.volumes) {
-    if (volume.kind != Volume::Kind::kClaim || around == nullptr) continue;
-    Verdict verdict = AddZonesOfClaim(pod.meta.ns, volume.source, *around, all.zones);
+    if (volume.kind != Volume::Kind::kClaim || context == nullptr) continue;
+    Verdict verdict = AddZonesOfClaim(pod.meta.ns, volume.source, *context, all.zones);
     if (!verdict.fits()) return {std::move(verdict)};
   }
   Outcome outcome;
@@ -154,16 +154,16 @@ bool VolumeZone::MayHelp(const ClusterEvent& event, const cluster::Pod& pod) con
   }
   if (event.kind != kContext) return false;
   const bool has_objects = event.context_before.has_value() || event.context_after.has_value();
-  if (event.around == "PersistentVolumeClaim") {
+  if (event.context_kind == "PersistentVolumeClaim") {
     const auto* after = event.ContextAfter<cluster::PersistentVolumeClaim>();
     return !has_objects || (after != nullptr && cluster::UsesClaim(pod, *after));
   }
-  if (event.around == "StorageClass") {
+  if (event.context_kind == "StorageClass") {
     const auto* after = event.ContextAfter<cluster::StorageClass>();
     return !has_objects || (after != nullptr && after->waits_for_consumer &&
                             event.ContextBefore<cluster::StorageClass>() == nullptr);
   }
-  if (event.around == "PersistentVolume") {
+  if (event.context_kind == "PersistentVolume") {
     const auto* before = event.ContextBefore<cluster::PersistentVolume>();
     const auto* after = event.ContextAfter<cluster::PersistentVolume>();
     if (!has_objects) return true;

@@ -119,7 +119,7 @@ TEST(VolumeZoneTest, HintsReportHelpfulEvents) {
   EXPECT_TRUE(helps({ClusterEvent::Kind::kNodeAdded}));
   EXPECT_FALSE(helps({ClusterEvent::Kind::kPodLeft}));
   ClusterEvent without_objects{ClusterEvent::Kind::kContext};
-  without_objects.around = "PersistentVolume";
+  without_objects.context_kind = "PersistentVolume";
   EXPECT_TRUE(helps(without_objects));
 }
 

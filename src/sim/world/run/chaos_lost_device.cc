@@ -8,7 +8,7 @@ namespace nos::sim {
 namespace {
 
 constexpr double kPause = 40;                           // seconds, mean
-constexpr Duration kLongest = std::chrono::minutes(4);  // of hangs that end
+constexpr Duration kMaxHang = std::chrono::minutes(4);  // of hangs that end
 constexpr double kForGood = 0.3, kAtChange = 0.5;       // chances
 
 }  // namespace
@@ -36,7 +36,7 @@ void LostDevices::Lose(Time last, Time until) {
   if (when >= last) return;
   world_.At(when, [this, last, until] {
     const bool good = random_.Chance(kForGood), change = random_.Chance(kAtChange);
-    const Duration lasts = FromSeconds(random_.Uniform() * ToSeconds(kLongest));
+    const Duration lasts = FromSeconds(random_.Uniform() * ToSeconds(kMaxHang));
     if (const auto drawn = DrawGpu()) {
       const auto& [node, gpu] = *drawn;
       Machine& machine = *world_.FindMachine(node);

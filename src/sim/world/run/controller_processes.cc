@@ -44,7 +44,7 @@ void ControllerProcesses::Start(kube::Transport& api, bool watch_devices, const 
       api, env_, planner);
   scheduler_ = std::make_unique<Connected>(
       "scheduler", [this] { return MakeScheduler(); }, api, env_,
-      reconcile::RunnerOptions{.watch_around = true, .watch_devices = watch_devices});
+      reconcile::RunnerOptions{.watch_context = true, .watch_devices = watch_devices});
   scheduler_->transport.OnBinding(hooks.on_binding);
   if (options_.autoscaler) StartAutoscaler(api, watch_devices, hooks);
 }
