@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -94,7 +95,7 @@ class Node {
     others.backend = [this](int gpu) -> device::Backend& { return queues_.BackendOf(gpu); };
     others.held = [] { return Result<std::set<std::string>>(std::set<std::string>()); };
     others.wake = [] {};
-    driver_.emplace(options, others);
+    driver_ = std::make_unique<ClaimDriver>(options, others);
     if (!driver_->Load().ok()) std::abort();
     driver_->SetGpus(Facts());
   }
@@ -105,8 +106,10 @@ class Node {
 
   // Stores a claim as a scheduler allocates it.
   void Allocate(const std::string& name, int gpu, int start) {
-    const std::string device = dra::DeviceNameOf(
-        gpu, model_->profile(*model_->FindProfile("1g.10gb")), static_cast<uint8_t>(start));
+    const auto profile = model_->FindProfile("1g.10gb");
+    if (!profile) std::abort();
+    const std::string device =
+        dra::DeviceNameOf(gpu, model_->profile(*profile), static_cast<uint8_t>(start));
     const Json result = {{"request", "slice"},
                          {"driver", "gpu.nos.nebuly.com"},
                          {"pool", kNode},
@@ -168,7 +171,7 @@ class Node {
   std::mutex mutex_;
   std::condition_variable changed_;
   GpuQueues queues_;
-  std::optional<ClaimDriver> driver_;
+  std::unique_ptr<ClaimDriver> driver_;
 };
 
 void Ready(benchmark::State& state) {

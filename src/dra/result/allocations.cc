@@ -156,9 +156,8 @@ class ClaimResult {
 }  // namespace
 
 std::string ShareIdOf(const ResourceClaim& claim, const AllocatedDevice& device) {
-  return NameBasedUuid(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", claim.uid, claim.Key(),
-                                   device.request, device.driver.str(), device.pool.str(),
-                                   device.device.str()));
+  return NameBasedUuid(fmt::format("{}\n{}\n{}\n{}\n{}\n{}", claim.uid, claim.Key(), device.request,
+                                   device.driver.str(), device.pool.str(), device.device.str()));
 }
 
 std::vector<Allocation> ResultOf(const NodeView& view, const std::vector<Pick>& picks,
