@@ -84,7 +84,9 @@ void CheckPendingPods(const Snapshot& snapshot, Findings& findings) {
                 std::move(names));
   if (pending.size() > kMaxNamed) pending.resize(kMaxNamed);
   for (const PodFacts* pod : pending) {
-    findings.Warn("PendingPod", pod->pending->headline, pod->pending->help);
+    if (const auto& waits = pod->pending) {
+      findings.Warn("PendingPod", waits->headline, waits->help);
+    }
   }
 }
 
