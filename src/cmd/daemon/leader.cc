@@ -67,12 +67,11 @@ Status CheckLeader(const LeaderConfig& config) {
 }
 
 Leader::Leader(const kube::ConnectionConfig& connection, const LeaderConfig& config,
-               std::function<void()> on_change)
+               const std::function<void()>& on_change)
     : lease_name_(config.lease_name),
       transport_(connection, {.timeout = config.election.lease - config.election.renew}) {
   if (!config.elect) return;
-  leadership_ =
-      std::make_unique<kube::Leadership>(transport_, OptionsOf(config), std::move(on_change));
+  leadership_ = std::make_unique<kube::Leadership>(transport_, OptionsOf(config), on_change);
 }
 
 void Leader::Report(Metrics& metrics) const {

@@ -32,7 +32,7 @@ class Leader {
  public:
   // `on_change` is called from any thread when leadership is won or lost.
   Leader(const kube::ConnectionConfig& connection, const LeaderConfig& config,
-         std::function<void()> on_change);
+         const std::function<void()>& on_change);
   // Always true if leader election is disabled.
   bool Leads() const { return leadership_ == nullptr || leadership_->Leads(); }
   // OK, or why the last request for the Lease failed.

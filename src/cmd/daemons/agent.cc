@@ -234,6 +234,32 @@ class UseUntilEnd {
   StopNotice& stop_;
 };
 
+void WakeLoop(const OutsideEvents& events, StopNotice& stop, WakeSignal& bell) {
+  if (events.StopAsked()) stop.Give();
+  bell.Ring();
+}
+
+std::shared_ptr<device::NvmlGpus> OpenGpus(const device::NvmlLibrary& library,
+                                           const gpu::Catalogue& catalogue,
+                                           device::GpuHealth& health, XidLog& xids,
+                                           const std::string& reset_program) {
+  WarnOfUnwatched(library);
+  return std::make_shared<device::NvmlGpus>(library, catalogue, health, KeepIn(xids),
+                                            device::GpuResetOptions{.program = reset_program});
+}
+
+std::unique_ptr<device::Backend> ForwardTo(device::Backend& gpus) {
+  return std::make_unique<device::ForwardingBackend>(gpus);
+}
+
+reconcile::RunnerOptions RunnerOptionsOf(const AgentFlags& flags, const Config& config,
+                                         WakeSignal& bell) {
+  reconcile::RunnerOptions options = reconcile::ForNode(flags.node);
+  options.relist_every = config.daemon.relist_every;
+  options.wake = [&] { bell.Ring(); };
+  return options;
+}
+
 // REQUIRES: the node's name is known.
 Status RunAgent(const AgentFlags& flags, Config& config) {
   // 1. Read the configuration. OutsideEvents must exist before other threads (outside_events.h).
@@ -246,15 +272,11 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   const SystemClock clock;
   WakeSignal bell, claims_bell;
   StopNotice stop;
-  OutsideEvents events({}, [&] {
-    if (events.StopAsked()) stop.Give();
-    bell.Ring();
-  });
+  OutsideEvents events({}, [&] { WakeLoop(events, stop, bell); });
   Metrics metrics;
   Announce("agent", metrics);
 
-  // 2. Open the driver and stack the backends of the sharing modes. The first ListGpus fails early
-  //    if the driver is not usable.
+  // 2. Open the driver and stack the backends of the sharing modes. Fail early if it is not usable.
   NOS_ASSIGN(const auto library, OpenLibrary(flags, config));
   DeviceEvents happened(bell, claims_bell);
   const auto look = [&] { happened.Note(); };
@@ -263,10 +285,7 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   XidLog xids;
   // Modes end before the health to which their daemons report.
   const agent::SharingModes modes = std::move(config.modes);
-  WarnOfUnwatched(*library);
-  const auto nvml = std::make_shared<device::NvmlGpus>(
-      *library, catalogue, health, KeepIn(xids),
-      device::GpuResetOptions{.program = settings.reset_program});
+  const auto nvml = OpenGpus(*library, catalogue, health, xids, settings.reset_program);
   // The loop waits for the driver at most as long as one of its calls may take.
   LoopReport report;
   AgentDriver driver(nvml, health, {.changed = [&] { report.Wait(); }});
@@ -282,30 +301,23 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   kube::MeteredTransport metered(http, metrics);
   const auto plugins = config.plugins.Open(
       {flags.node, metered, pod_resources, backend, modes, config.host, clock, look});
-
   agent::ClaimServiceCollaborators collaborators{metered, catalogue, pod_resources};
   collaborators.gpus = [&] { return backend.ListGpus(); };
-  collaborators.make_backend = [&] {
-    return std::make_unique<device::ForwardingBackend>(driver.gpus());
-  };
+  collaborators.make_backend = [&] { return ForwardTo(driver.gpus()); };
   collaborators.health = &health;
   collaborators.daemons = agent::DaemonsOf(modes);
   collaborators.metrics = &metrics;
   collaborators.wake = [&] { claims_bell.Ring(); };
   agent::ClaimService claims(ClaimOptionsOf(flags, config, settings), collaborators);
   // Claims that are left from when they were enabled are served until they end.
-  const bool serves = config.claims.enabled || !claims.Released();
+  agent::ClaimService* served = config.claims.enabled || !claims.Released() ? &claims : nullptr;
   // 4. Create the reconciler. Telemetry and probes start last: they read all of the above.
   kubelet::CgroupFolder cgroups;
-  agent::Agent agent(
-      config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),
-      {&health, &metrics, strategy.rules(), modes, [&] { return config.plugins.Handover(); },
-       &cgroups, serves ? &claims : nullptr});
+  agent::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),
+                     {&health, &metrics, strategy.rules(), modes,
+                      [&] { return config.plugins.Handover(); }, &cgroups, served});
   reconcile::MeteredReconciler reconciler(agent, "agent", metrics);
-  reconcile::RunnerOptions options = reconcile::ForNode(flags.node);
-  options.relist_every = config.daemon.relist_every;
-  options.wake = [&] { bell.Ring(); };
-  reconcile::Runner runner(reconciler, metered, options);
+  reconcile::Runner runner(reconciler, metered, RunnerOptionsOf(flags, config, bell));
   NOS_ASSIGN(const auto telemetry,
              AgentTelemetry::Start(config.telemetry,
                                    {flags.node, backend, pod_resources, catalogue, health, xids,
@@ -315,8 +327,8 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
                                     [&] { config.plugins.Measure(metrics); },
                                     MetricsSecurity::Of(flags.daemon.metrics, connection)));
   const ClaimThread claim_thread(claims, claims_bell, clock);
-  // 5. Reconcile until shutdown. An event of a device or plugin is not part of any watch, so it
-  //    triggers a reconciliation itself.
+  // 5. Reconcile until shutdown. No watch shows events of devices and plugins, so they poke the
+  // loop.
   RunUntil([&] { return events.StopAsked() || nvml->outdated(); }, runner, bell, clock,
            [&] {
              if (happened.Take()) runner.Poke(clock.Now());

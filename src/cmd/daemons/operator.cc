@@ -110,6 +110,29 @@ struct ClusterTelemetry {
   }
 };
 
+// The ConfigMap of covered namespaces as namespace and name; without one, the operator's own.
+controllers::OperatorConfig QuotaConfigOf(const Config& config) {
+  controllers::OperatorConfig quotas = config.quotas;
+  const size_t slash = quotas.namespaces_map.find('/');
+  quotas.namespaces_map_ns =
+      slash == std::string::npos ? OwnNamespace() : quotas.namespaces_map.substr(0, slash);
+  quotas.namespaces_map.erase(0, slash == std::string::npos ? 0 : slash + 1);
+  return quotas;
+}
+
+// Both must outlive the routes.
+std::vector<WebhookRoute> RoutesOf(const Config& config, controllers::QuotaAdmission& admission,
+                                   controllers::SliceAdmission& slices) {
+  std::vector<WebhookRoute> routes{{"/validate-quotas",
+                                    [&](std::string_view body) { return admission.Review(body); },
+                                    [&] { return admission.Ready(); }}};
+  if (config.webhook.slices) {
+    routes.push_back({"/choose-slices", [&](std::string_view body) { return slices.Review(body); },
+                      [&] { return slices.Ready(); }});
+  }
+  return routes;
+}
+
 Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) {
   NOS_ASSIGN(const kube::ConnectionConfig connection,
              kube::LoadConnection(flags.kubeconfig, flags.context));
@@ -124,12 +147,7 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
   kube::HttpTransport http(connection, http_options);
   kube::MeteredTransport metered(http, metrics);
   controllers::QuotaAdmission admission;
-  controllers::OperatorConfig rules = config.quotas;
-  const size_t slash = rules.namespaces_map.find('/');
-  rules.namespaces_map_ns =
-      slash == std::string::npos ? OwnNamespace() : rules.namespaces_map.substr(0, slash);
-  rules.namespaces_map.erase(0, slash == std::string::npos ? 0 : slash + 1);
-  controllers::Operator quotas(std::move(rules), &admission, &metrics);
+  controllers::Operator quotas(QuotaConfigOf(config), &admission, &metrics);
   std::unique_ptr<ClusterTelemetry> telemetry;
   if (!config.telemetry.endpoint.empty()) {
     telemetry = std::make_unique<ClusterTelemetry>(controllers::CollectorOptions{
@@ -159,16 +177,8 @@ Status RunOperator(const DaemonFlags& flags, bool serves, const Config& config) 
       config.slices);
   std::unique_ptr<Webhook> webhook;
   if (serves) {
-    std::vector<WebhookRoute> routes{{"/validate-quotas",
-                                      [&](std::string_view body) { return admission.Review(body); },
-                                      [&] { return admission.Ready(); }}};
-    if (config.webhook.slices) {
-      routes.push_back({"/choose-slices",
-                        [&](std::string_view body) { return slices.Review(body); },
-                        [&] { return slices.Ready(); }});
-    }
     NOS_ASSIGN(webhook, Webhook::Start(
-                            config.webhook, std::move(routes), metered,
+                            config.webhook, RoutesOf(config, admission, slices), metered,
                             [&] { return leader.Leads(); }, metrics));
   }
   std::vector<Check> checks{{"loop", [&] { return report.Alive(); }, true},
