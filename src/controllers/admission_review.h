@@ -2,7 +2,7 @@
 //
 //   NOS_ASSIGN(const AdmissionQuestion question, ReadAdmissionReview(body));
 //   AdmissionVerdict verdict{.refusal = "min: must not be negative"};
-//   const std::string text = WriteAdmissionReview(question, verdict);
+//   const std::string text = AnswerTo(question, verdict);
 //
 // Input is untrusted: it is not parsed into a tree, which would take many times its size.
 #pragma once

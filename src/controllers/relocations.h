@@ -3,7 +3,7 @@
 //
 //   Relocations relocations(config);
 //   relocations.Start(relocation, view, client, now);   // of a node, or for a pending pod
-//   Outcome next = relocations.Step(view, client, clock);
+//   ReconcileResult next = relocations.Step(view, client, clock);
 //   for (const RelocationNote& note : relocations.TakeNotes()) ...
 //
 // Steps of one relocation, all or nothing until its first eviction:

@@ -4,7 +4,7 @@
 //   Inventory inventory(Features::Of(37), expressions);
 //   inventory.PutSlice(slice);
 //   inventory.Allocate(claim.uid, *claim.allocation);
-//   Allocator(inventory)...                              // allocator.h
+//   Allocate(inventory, claims, node);                  // allocator.h
 //
 // A pool is the slices of one driver with one pool name. Only its newest generation counts, and
 // only once all of its slices are known.

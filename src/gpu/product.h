@@ -1,10 +1,8 @@
 // Names the product of a GPU and its sharing mode, as Events, metrics and the dashboard show them.
 //
 //   ProductOf(*catalogue.FindSharingModes("H100-80GB+GPU+TIME-4"));     // "H100-80GB"
-//   SharingModeOf(model, placements);                                  // "time slices"; "" if
-//   unused SharingModesOf(model, other);                                      // {"MIG", "MPS",
-//   "time slices",
-//   ..}
+//   SharingModeOf(model, placements);     // "time slices"; "" if the GPU is unused
+//   SharingModesOf(model, other);         // {"MIG", "MPS", "time slices", ...}
 //
 // Pure functions.
 #pragma once

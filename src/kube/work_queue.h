@@ -3,7 +3,7 @@
 //
 //   queue.Add("gpu-7", now);
 //   while (auto key = queue.Take(now)) {
-//     Outcome outcome = Reconcile(*key);
+//     ReconcileResult result = Reconcile(*key);
 //     if (failed) queue.Retry(*key, now); else queue.Forget(*key);
 //     queue.Done(*key);
 //   }

@@ -2,7 +2,7 @@
 //
 //   Balance balance(quotas);
 //   balance.Add(*balance.AccountOf("team-a"), charge);           // of a running pod
-//   if (auto refusal = balance.WhyNot(account, charge)) log::Info(refusal->Text());
+//   if (auto refusal = balance.WhyNot(account, charge)) return *refusal;
 //
 // A quota is an account. Unused `min` of one quota may be borrowed by the other quotas on its
 // level: the children of one parent, or all quotas without a parent. On each level

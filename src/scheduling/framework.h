@@ -1,9 +1,9 @@
 // Runs the plugins of one profile, in order, over a snapshot.
 //
 //   const Framework framework = Framework::Default();
-//   const CycleState precomputed = framework.Precompute(snapshot, waiting);  // once for a batch of
-//   pods const Decision decision = framework.Schedule(pod, snapshot, precomputed); if
-//   (decision.node == nullptr) log::Info(decision.diagnosis.ToString());
+//   const CycleState precomputed = framework.Precompute(snapshot, waiting);  // once for a batch
+//   const Decision decision = framework.Schedule(pod, snapshot, precomputed);
+//   if (decision.node == nullptr) Log(LogLevel::kInfo, decision.diagnosis.ToString());
 //
 // Thread-safe: any number of threads may use a framework, each with its own Cycle and Precompute
 // result. engine.h makes the same decisions faster for a sequence of pods.

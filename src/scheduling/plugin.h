@@ -2,7 +2,7 @@
 // snapshots, without I/O.
 //
 // A plugin is one folder below scheduling/plugins/ with a class that implements the points it
-// needs, and one line in plugins/registry.cc.
+// needs, and one line in profile/registry.cc.
 //
 // A verdict is not an error. It states whether the pod fits the node. If not, kUnschedulable means
 // that evicting other pods or partitioning GPUs could help, kUnresolvable that nothing on this node

@@ -2,7 +2,7 @@
 // attempt could have helped.
 //
 //   SchedulingQueue queue;
-//   queue.Set(pod, now);
+//   queue.Set(pod, gate, now);
 //   while (auto next = queue.Take(now)) {
 //     ...                                            // bound: nothing more to do
 //     queue.Refused(*next, decision.diagnosis.by, now);   // no node: sleeps until an event helps

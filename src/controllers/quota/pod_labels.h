@@ -2,7 +2,7 @@
 // that counts in a quota (quota/standing.h), removed where no quota is in force.
 //
 //   PodLabels labels(accounts, config.writes_per_call, metrics);
-//   labels.OnPodChange(pod, counted);
+//   labels.OnPodUpdate("team-a/p1");
 //   labels.Find(view, now);                     // queues the pods whose label differs
 //   NOS_RETURN_IF_ERROR(labels.Write(view, client, now));
 //

@@ -1,7 +1,7 @@
 // Decides which pods quotas admit, with nominated and evicted pods taken into account.
 //
 //   QuotaAdmission admission(cache, charges, evicted, nominator);
-//   if (auto refusal = admission.WhyNot(framework, pod, nullptr)) log::Info(refusal->Text());
+//   if (auto refusal = admission.WhyNot(framework, pod, nullptr)) return *refusal;
 //
 //   QuotaGate gate(admission, framework, pod);   // for one pod and many nodes
 //   if (const quota::Refusal* refusal = gate.On(node)) ...
