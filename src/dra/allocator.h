@@ -131,7 +131,7 @@ struct AllocationOutcome {
   int alternatives = 0;
 };
 
-// AllocatedDevice::share_id of a device that the claim shares.
+// Returns AllocatedDevice::share_id for a device that the claim shares.
 std::string ShareIdOf(const ResourceClaim& claim, const AllocatedDevice& device);
 
 // Does not change the use in `inventory`: the caller passes the allocations to Inventory::Allocate

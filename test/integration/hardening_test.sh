@@ -32,7 +32,7 @@ if grep -q 'X86-64' <<<"$header"; then
   readelf --wide --notes "$nos" | grep -q 'SHSTK' || fail "no mark for shadow stacks: no CET"
 fi
 
-# One hardened object would be enough for what the binary shows: each one that it was linked from has every flag.
+# The checks above pass if one object is hardened. Every object of the product is compiled with every flag.
 commands=$(dirname "$nos")/compile_commands.json
 [ -f "$commands" ] || fail "$commands is missing"
 flags=(-D_FORTIFY_SOURCE=2 -fstack-protector-strong -fstack-clash-protection -ftrivial-auto-var-init=zero -fPIE)

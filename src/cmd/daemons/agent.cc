@@ -234,11 +234,6 @@ class UseUntilEnd {
   StopNotice& stop_;
 };
 
-void WakeLoop(const OutsideEvents& events, StopNotice& stop, WakeSignal& bell) {
-  if (events.StopAsked()) stop.Give();
-  bell.Ring();
-}
-
 std::shared_ptr<device::NvmlGpus> OpenGpus(const device::NvmlLibrary& library,
                                            const gpu::Catalogue& catalogue,
                                            device::GpuHealth& health, XidLog& xids,
@@ -248,8 +243,31 @@ std::shared_ptr<device::NvmlGpus> OpenGpus(const device::NvmlLibrary& library,
                                             device::GpuResetOptions{.program = reset_program});
 }
 
-std::unique_ptr<device::Backend> ForwardTo(device::Backend& gpus) {
-  return std::make_unique<device::ForwardingBackend>(gpus);
+// The parts of the agent that the claim service uses.
+struct ClaimParts {
+  kube::Transport& transport;
+  const gpu::Catalogue& catalogue;
+  kubelet::PodResources& pod_resources;
+  device::Backend& backend;
+  AgentDriver& driver;
+  const device::GpuHealth& health;
+  const agent::SharingModes& modes;
+  Metrics& metrics;
+  WakeSignal& bell;
+};
+
+agent::ClaimServiceCollaborators CollaboratorsOf(const ClaimParts& parts) {
+  agent::ClaimServiceCollaborators collaborators{parts.transport, parts.catalogue,
+                                                 parts.pod_resources};
+  collaborators.gpus = [&backend = parts.backend] { return backend.ListGpus(); };
+  collaborators.make_backend = [&driver = parts.driver] {
+    return std::make_unique<device::ForwardingBackend>(driver.gpus());
+  };
+  collaborators.health = &parts.health;
+  collaborators.daemons = agent::DaemonsOf(parts.modes);
+  collaborators.metrics = &parts.metrics;
+  collaborators.wake = [&bell = parts.bell] { bell.Ring(); };
+  return collaborators;
 }
 
 reconcile::RunnerOptions RunnerOptionsOf(const AgentFlags& flags, const Config& config,
@@ -272,11 +290,15 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   const SystemClock clock;
   WakeSignal bell, claims_bell;
   StopNotice stop;
-  OutsideEvents events({}, [&] { WakeLoop(events, stop, bell); });
+  OutsideEvents events({}, [&] {
+    if (events.StopAsked()) stop.Give();
+    bell.Ring();
+  });
   Metrics metrics;
   Announce("agent", metrics);
 
-  // 2. Open the driver and stack the backends of the sharing modes. Fail early if it is not usable.
+  // 2. Open the driver and stack the backends of the sharing modes. The first ListGpus fails early
+  //    if the driver is not usable.
   NOS_ASSIGN(const auto library, OpenLibrary(flags, config));
   DeviceEvents happened(bell, claims_bell);
   const auto look = [&] { happened.Note(); };
@@ -301,21 +323,18 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
   kube::MeteredTransport metered(http, metrics);
   const auto plugins = config.plugins.Open(
       {flags.node, metered, pod_resources, backend, modes, config.host, clock, look});
-  agent::ClaimServiceCollaborators collaborators{metered, catalogue, pod_resources};
-  collaborators.gpus = [&] { return backend.ListGpus(); };
-  collaborators.make_backend = [&] { return ForwardTo(driver.gpus()); };
-  collaborators.health = &health;
-  collaborators.daemons = agent::DaemonsOf(modes);
-  collaborators.metrics = &metrics;
-  collaborators.wake = [&] { claims_bell.Ring(); };
-  agent::ClaimService claims(ClaimOptionsOf(flags, config, settings), collaborators);
+
+  agent::ClaimService claims(ClaimOptionsOf(flags, config, settings),
+                             CollaboratorsOf({metered, catalogue, pod_resources, backend, driver,
+                                              health, modes, metrics, claims_bell}));
   // Claims that are left from when they were enabled are served until they end.
-  agent::ClaimService* served = config.claims.enabled || !claims.Released() ? &claims : nullptr;
+  const bool serves = config.claims.enabled || !claims.Released();
   // 4. Create the reconciler. Telemetry and probes start last: they read all of the above.
   kubelet::CgroupFolder cgroups;
-  agent::Agent agent(config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),
-                     {&health, &metrics, strategy.rules(), modes,
-                      [&] { return config.plugins.Handover(); }, &cgroups, served});
+  agent::Agent agent(
+      config.agent, flags.node, catalogue, backend, pod_resources, *plugins.back(),
+      {&health, &metrics, strategy.rules(), modes, [&] { return config.plugins.Handover(); },
+       &cgroups, serves ? &claims : nullptr});
   reconcile::MeteredReconciler reconciler(agent, "agent", metrics);
   reconcile::Runner runner(reconciler, metered, RunnerOptionsOf(flags, config, bell));
   NOS_ASSIGN(const auto telemetry,
@@ -327,8 +346,8 @@ Status RunAgent(const AgentFlags& flags, Config& config) {
                                     [&] { config.plugins.Measure(metrics); },
                                     MetricsSecurity::Of(flags.daemon.metrics, connection)));
   const ClaimThread claim_thread(claims, claims_bell, clock);
-  // 5. Reconcile until shutdown. No watch shows events of devices and plugins, so they poke the
-  // loop.
+  // 5. Reconcile until shutdown. An event of a device or plugin is not part of any watch, so it
+  //    triggers a reconciliation itself.
   RunUntil([&] { return events.StopAsked() || nvml->outdated(); }, runner, bell, clock,
            [&] {
              if (happened.Take()) runner.Poke(clock.Now());

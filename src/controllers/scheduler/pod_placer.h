@@ -55,11 +55,11 @@ class PodPlacer {
   void PostFilter(const Pod& pod, kube::Client& client, Time now);
   // Keys of pods whose requests were held back, once they need not be.
   std::set<std::string> TakeHeld(Time now);
-  // The pod has ended or, if `deleted`, has no object any more; this is its last known state.
+  // `pod`: the last known state of a pod that has ended. `deleted`: its object is gone.
   void OnGone(const Pod& pod, bool deleted, Time now);
-  // Sends the requests by which pods that are gone give back devices: those in doubt
-  // (DoubtfulClaims), and those of victims, for which a pod waits. Kubernetes' claim controller
-  // releases the others, and also these if a request fails.
+  // Sends requests that release the devices of pods that are gone: devices in doubt
+  // (DoubtfulClaims), and devices of victims. Kubernetes' claim controller releases all others, and
+  // those of victims if a request fails.
   void GiveBackDevices(kube::Client& client, Time now);
   // When TakeHeld or GiveBackDevices have something to do. Absent: never.
   std::optional<Time> NextDue() const;
@@ -79,7 +79,7 @@ class PodPlacer {
   std::set<std::string> inherited_;  // keys of claims that were allocated at the start
   std::set<std::string> held_;       // keys of pods
   scheduling::DoubtfulClaims doubtful_;
-  std::vector<Pod> ended_victims_;  // their requests were not sent yet
+  std::vector<Pod> ended_victims_;  // whose devices are to be released
 };
 
 }  // namespace nos::controllers

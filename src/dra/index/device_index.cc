@@ -378,7 +378,7 @@ AllocationOutcome DeviceIndex::Allocate(const PreparedClaims& claims, const Node
                                         const FindClass& find_class,
                                         const AllocationOptions& options) {
   const Supposition supposed(*this, node, find_class);
-  // Only answers by the own ranking are remembered.
+  // LastAnswer keeps outcomes of one ranking; others are temporary objects.
   if (options.ranking != &ranking_) {
     return dra::Allocate(inventory_, claims, *node.node, options);
   }

@@ -10,13 +10,8 @@ namespace nos::dra {
 LastAnswer::Question LastAnswer::QuestionOf(const PreparedClaims& claims,
                                             const std::shared_ptr<const cluster::Node>& node,
                                             uint64_t version, const AllocationOptions& options) {
-  Question question{version,
-                    node,
-                    {},
-                    {},
-                    options.ranking,
-                    options.first_alternative,
-                    options.optional_node_operations};
+  Question question{
+      version, node, {}, {}, options.first_alternative, options.optional_node_operations};
   for (const PreparedClaim& claim : claims.claims()) {
     question.specs.push_back(claim.claim->spec);
     for (const auto& alternatives : claim.requests) {

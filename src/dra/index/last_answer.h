@@ -1,5 +1,5 @@
-// The devices that the last search has found. The scheduler asks for one pod on one node several
-// times in a row: whether it fits, how well, and for the devices themselves.
+// Keeps the outcome of the last search for devices. The scheduler needs it three times in a row for
+// one pod on one node: to filter, to score and to reserve.
 //
 //   LastAnswer last;
 //   if (auto known = last.Recall(claims, node, version, options)) return *std::move(known);
@@ -20,12 +20,12 @@ namespace nos::dra {
 
 class LastAnswer {
  public:
-  // `version`: Inventory::version().
+  // `version`: Inventory::version(). All searches use the same ranking.
   void Remember(const PreparedClaims& claims, const std::shared_ptr<const cluster::Node>& node,
                 uint64_t version, const AllocationOptions& options,
                 const AllocationOutcome& outcome);
-  // What a search would find now; nullopt: it is not known. Only of claims with the same specs and
-  // classes.
+  // Returns the outcome that a search would have, with the share ids of these claims. Absent if the
+  // last search was for claims of other specs or classes, or if anything has changed since.
   std::optional<AllocationOutcome> Recall(const PreparedClaims& claims,
                                           const std::shared_ptr<const cluster::Node>& node,
                                           uint64_t version, const AllocationOptions& options) const;
@@ -36,7 +36,6 @@ class LastAnswer {
     std::shared_ptr<const cluster::Node> node;
     std::vector<Name> specs;
     std::vector<std::shared_ptr<const DeviceClass>> classes;  // of all requests
-    const DeviceRanking* ranking = nullptr;
     size_t first_alternative = 0;
     bool optional_node_operations = false;
     friend bool operator==(const Question&, const Question&) = default;

@@ -44,8 +44,8 @@ class NodeView {
     return pools[device.pool].generation->devices()[device.index];
   }
 
-  // The devices that no search has found to be excluded by these selectors, as indices; null: no
-  // search has looked. `key`: PreparedRequest::selectors_key. Like a view, not thread-safe.
+  // Indices of devices without those that the selectors are known to exclude. Null if no search has
+  // evaluated the selectors. `key`: PreparedRequest::selectors_key. Not thread-safe.
   const std::vector<uint32_t>* NotExcluded(const Name& key) const {
     const auto found = not_excluded_.find(key);
     return found == not_excluded_.end() ? nullptr : &found->second;

@@ -139,9 +139,9 @@ void KindTable::Refresh(const ClusterSnapshot& snapshot) {
   AskTouched(snapshot);
   // 2. If the lowest or highest score of a plugin changed, normalized scores of all nodes change.
   for (Column& column : columns_) {
-    if (!column.active || !column.wide || column.plugin->IsAbsolute()) continue;
+    if (!column.active || column.plugin->IsAbsolute()) continue;
     const bool same =
-        !SearchExtremes(column) ||
+        !UpdateExtremes(column) ||
         column.plugin->KeepsDifferences(column.lowest, column.highest, column.reference);
     if (!same) totals_outdated_ = true;
   }
@@ -193,7 +193,7 @@ void KindTable::AskTouched(const ClusterSnapshot& snapshot) {
       if (fits_[i] == 0 && fitted[t] == 0) continue;
       const int64_t score =
           fits_[i] == 0 ? kUnscored : column.plugin->Score(cycle_.state, *pod_, snapshot.node(i));
-      SetScore(column, i, score);
+      column.scores.Set(i, score);
     }
   }
 }
@@ -226,7 +226,6 @@ void KindTable::Rescore(Column& column, ScorePlugin::Recompute anew,
   if (anew == ScorePlugin::Recompute::kPreScore) PreScore(column, snapshot);
   if (!column.active && !was_active) return;
   totals_outdated_ = true;
-  column.wide = true;
   for (size_t i = 0; i < fits_.size(); ++i) {
     const bool scored = column.active && fits_[i] != 0;
     column.scores.Set(
@@ -234,19 +233,9 @@ void KindTable::Rescore(Column& column, ScorePlugin::Recompute anew,
   }
 }
 
-// Tracks whether the extremes are still valid, without searching all scores.
-void KindTable::SetScore(Column& column, size_t node, int64_t score) {
-  const int64_t held = column.scores[node];
-  if (held == score) return;
-  if (held != kUnscored && (held == column.lowest || held == column.highest)) column.wide = true;
-  column.scores.Set(node, score);
-  if (score != kUnscored && (score < column.lowest || score > column.highest)) column.wide = true;
-}
-
 // True if the extremes changed.
-bool KindTable::SearchExtremes(Column& column) {
+bool KindTable::UpdateExtremes(Column& column) {
   const auto [lowest, highest] = column.scores.Extremes();
-  column.wide = false;
   if (lowest == column.lowest && highest == column.highest) return false;
   column.lowest = lowest;
   column.highest = highest;

@@ -63,7 +63,6 @@ class KindTable {
     int weight;
     bool active = true;    // PreScore returned true
     bool outdated = true;  // PreScore must be called again
-    bool wide = true;      // lowest and highest must be searched again
     ScoreColumn scores{};
     int64_t lowest = 0, highest = 0;
     int64_t reference = 0;  // the highest score by which the totals are normalized
@@ -80,8 +79,7 @@ class KindTable {
   void Rescore(Column& column, ScorePlugin::Recompute anew,
                const cluster::ClusterSnapshot& snapshot);
   void PreScore(Column& column, const cluster::ClusterSnapshot& snapshot);
-  static void SetScore(Column& column, size_t node, int64_t score);
-  static bool SearchExtremes(Column& column);
+  static bool UpdateExtremes(Column& column);
   int64_t Total(size_t node) const;
   uint64_t OrderOf(const cluster::NodeInfo& node) const;
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "cluster/resource_names.h"
-#include "dra/extended_resources.h"
 #include "scheduling/engine/kind_table.h"
 #include "scheduling/plugins/dynamic_resources/plugin.h"
 #include "scheduling/pod_kind.h"
@@ -62,8 +61,7 @@ KindTable& KindTables::For(const Framework& framework, const Pod& pod,
                            const ClusterSnapshot& snapshot, const CycleState& precomputed,
                            uint64_t context) {
   std::string text = KindBesideClaims(*pod);
-  if (pod->HasClaims() || dra::AsksForExtendedResources(*pod))
-    AppendClaims(*pod, snapshot.context(), text);
+  if (MayTakeDevices(*pod)) AppendClaims(*pod, snapshot.context(), text);
   const Framework* profile = &framework;
   text.append(reinterpret_cast<const char*>(&profile), sizeof(const Framework*));
   auto found = kinds_.find(text);

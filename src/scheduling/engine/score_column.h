@@ -2,7 +2,9 @@
 //
 //   ScoreColumn scores(5000);
 //   scores.Set(17, 250);
-//   const auto [lowest, highest] = scores.Extremes();   // O(changed blocks + size / 64)
+//   const auto [lowest, highest] = scores.Extremes();
+//
+// Extremes takes constant time if no score has changed, else O(changed blocks + size / 64).
 #pragma once
 
 #include <algorithm>
@@ -23,18 +25,21 @@ class ScoreColumn {
 
   int64_t operator[](size_t node) const { return scores_[node]; }
   void Set(size_t node, int64_t score) {
+    if (scores_[node] == score) return;
     scores_[node] = score;
-    blocks_[node / kBlock].current = false;
+    blocks_[node / kBlock].current = all_.current = false;
   }
   // Lowest and highest; the highest integer and kUnscored if no node has a score.
   std::pair<int64_t, int64_t> Extremes() {
-    Block all;
-    for (size_t i = 0; i < blocks_.size(); ++i) {
-      if (!blocks_[i].current) blocks_[i] = Read(i);
-      all.lowest = std::min(all.lowest, blocks_[i].lowest);
-      all.highest = std::max(all.highest, blocks_[i].highest);
+    if (!all_.current) {
+      all_ = {true};
+      for (size_t i = 0; i < blocks_.size(); ++i) {
+        if (!blocks_[i].current) blocks_[i] = Read(i);
+        all_.lowest = std::min(all_.lowest, blocks_[i].lowest);
+        all_.highest = std::max(all_.highest, blocks_[i].highest);
+      }
     }
-    return {all.lowest, all.highest};
+    return {all_.lowest, all_.highest};
   }
 
  private:
@@ -46,8 +51,7 @@ class ScoreColumn {
   };
 
   Block Read(size_t index) const {
-    Block block;
-    block.current = true;
+    Block block{true};
     const size_t end = std::min((index + 1) * kBlock, scores_.size());
     for (size_t i = index * kBlock; i < end; ++i) {
       block.highest = std::max(block.highest, scores_[i]);
@@ -58,6 +62,7 @@ class ScoreColumn {
 
   std::vector<int64_t> scores_;
   std::vector<Block> blocks_;
+  Block all_;
 };
 
 }  // namespace nos::scheduling

@@ -16,6 +16,11 @@
 
 namespace nos::scheduling {
 
+// True if the pod has claims, or may get one for its extended resources.
+inline bool MayTakeDevices(const cluster::Pod& pod) {
+  return pod.HasClaims() || dra::AsksForExtendedResources(pod);
+}
+
 // Codes: "ResourceClaimNotCreated" before the queue; for all nodes: "ResourceClaimNotFound",
 // "ResourceClaimDeleted", "ResourceClaimInUse", "ResourceClaimOfAnother", "DevicesRefused",
 // "DevicesFailed"; for one node: "InsufficientDevices", "DevicesElsewhere", "DevicesRefused"; while
@@ -41,9 +46,7 @@ class DynamicResources final : public PreEnqueuePlugin,
   // Classes, taint rules and devices that several nodes can use are in the cluster context. A
   // change of devices or claims that concerns one node arrives as a change of that node.
   DependsOn Dependence() const override { return DependsOn::kCluster; }
-  bool Concerns(const cluster::Pod& pod) const override {
-    return pod.HasClaims() || dra::AsksForExtendedResources(pod);
-  }
+  bool Concerns(const cluster::Pod& pod) const override { return MayTakeDevices(pod); }
   bool ChoosesDevices() const override { return true; }
   bool ConcernsIn(const cluster::ClusterSnapshot& snapshot, const cluster::Pod& pod) const override;
   Verdict Filter(const CycleState& state, const cluster::Pod& pod,
